@@ -1,0 +1,50 @@
+"""Finding markers in text that arrives in pieces: the next whole marker, or the tail that may become one."""
+
+import re
+from collections.abc import Iterable
+
+
+class MarkerSet:
+    """A fixed set of marker spellings, prepared for incremental search.
+
+    The longest spelling wins where one is a prefix of another. The search never looks at a character twice
+    but for the last `longest - 1` of the text, which is what keeps a stream linear.
+    """
+
+    __slots__ = ("_firsts", "_prefixes", "_search", "longest", "spellings")
+
+    def __init__(self, spellings: Iterable[str]) -> None:
+        ordered = sorted(set(spellings), key=lambda s: (-len(s), s))
+        if not ordered or "" in ordered:
+            raise ValueError("a marker set needs at least one spelling, and none may be empty")
+        self.spellings: tuple[str, ...] = tuple(ordered)
+        self.longest = len(ordered[0])
+        self._firsts = tuple(sorted({s[0] for s in ordered}))
+        self._prefixes = frozenset(s[:n] for s in ordered for n in range(1, len(s)))
+        self._search = re.compile("|".join(map(re.escape, ordered))).search
+
+    def absent(self, text: str) -> bool:
+        """Tell whether `text` holds no character that a marker begins with (C speed: nothing to look for)."""
+        return all(first not in text for first in self._firsts)
+
+    def find(self, text: str, start: int = 0) -> tuple[int, int]:
+        """Find the first whole marker at or after `start`.
+
+        Returns:
+            its span in characters, or (-1, -1).
+        """
+        found = self._search(text, start)
+        return found.span() if found else (-1, -1)
+
+    def partial(self, text: str, start: int = 0) -> int:
+        """Find where the tail begins that may still grow into a marker.
+
+        Returns:
+            the index in characters; `len(text)` when nothing has to be held. Only the last `longest - 1`
+            characters at or after `start` are looked at.
+        """
+        end = len(text)
+        for index in range(max(start, end - self.longest + 1), end):
+            if text[index] in self._firsts and text[index:] in self._prefixes:
+                return index
+        return end
