@@ -1,0 +1,1 @@
+"""Thin adapters, one engine a file: they know an engine's contract and no grammar."""

@@ -1,0 +1,105 @@
+"""The engines' entry points: put our parser names into an engine's registry, importing no parser.
+
+vLLM calls `register_vllm` in every process it starts, GPU workers included, before it has parsed its command
+line. So nothing here imports torch, a tokenizer or an adapter: a name is only bound to the module that is
+imported when somebody chooses it.
+"""
+
+import importlib.util
+import logging
+import os
+from collections.abc import Iterator
+from typing import Any, Final
+
+from vllm_reasoning_ext._version import __version__
+from vllm_reasoning_ext.core.families import FAMILIES
+
+KEEP_BUILTIN: Final = "VLLM_REASONING_EXT_KEEP_BUILTIN"
+"""Comma-separated parser names that stay the engine's own, or `all`."""
+
+VLLM_ADAPTER: Final = "vllm_reasoning_ext.engines.vllm_adapter"
+
+# A child of vLLM's own logger: only those reach the server's log.
+vllm_log = logging.getLogger("vllm.plugins.reasoning_ext")
+
+
+def parser_names() -> Iterator[tuple[str, str]]:
+    """List every parser name we answer to, with the name of its family.
+
+    Returns:
+        pairs (parser name, family name): the families, their aliases, and `<family>_ext`, which never
+        collides with a name of the engine (SPEC section 7).
+    """
+    for name, family in FAMILIES.items():
+        if name != family.name:
+            continue
+        yield name, name
+        for alias in family.aliases:
+            yield alias, name
+        yield f"{name}_ext", name
+
+
+def kept_builtin(name: str) -> bool:
+    """Tell whether the operator asked for the engine's own parser of this name."""
+    kept = {part.strip() for part in os.environ.get(KEEP_BUILTIN, "").split(",")}
+    return name in kept or "all" in kept
+
+
+def class_name(family: str) -> str:
+    """Name the adapter class of a family: `muse_glimmer` -> `MuseGlimmerParser`."""
+    return "".join(part.capitalize() for part in family.split("_")) + "Parser"
+
+
+def register_vllm() -> None:
+    """Bind our names in vLLM's ReasoningParserManager (entry point of `vllm.general_plugins`).
+
+    Idempotent; never raises, because vLLM does not catch what a plugin's function raises. One INFO line a
+    process tells which of vLLM's own parsers are replaced and how to keep them.
+    """
+    try:
+        from vllm.reasoning import ReasoningParserManager as Manager
+
+        replaced = [name for name, family in parser_names() if _bind(Manager, name, family)]
+    except Exception as error:  # an unknown vLLM must still serve, without us
+        vllm_log.warning("vllm-reasoning-ext %s is not active: %r", __version__, error)
+        return
+    if replaced:
+        vllm_log.info(
+            "vllm-reasoning-ext %s: its reasoning parsers replace vLLM's own of the name %s. "
+            "To keep vLLM's: %s=%s (or all); ours stay there as <name>_ext.",
+            __version__,
+            ", ".join(replaced),
+            KEEP_BUILTIN,
+            ",".join(replaced),
+        )
+
+
+def _bind(manager: Any, name: str, family: str) -> bool:
+    """Bind one name; True if a parser of the engine's own was replaced by this call."""
+    ours = (VLLM_ADAPTER, class_name(family))
+    eager: dict[str, type] = manager.reasoning_parsers
+    lazy = getattr(manager, "lazy_parsers", {})
+    loaded = eager.get(name)
+    if lazy.get(name) == ours and (loaded is None or loaded.__module__.startswith("vllm_reasoning_ext.")):
+        return False
+    builtin = loaded is not None or name in lazy
+    if builtin and kept_builtin(name):
+        return False
+    # The registry looks at loaded classes first: a lazy entry alone loses to one that was already imported.
+    eager.pop(name, None)
+    manager.register_lazy_module(name, *ours)
+    return builtin
+
+
+def register_sglang() -> None:
+    """Bind our names in SGLang (entry point of `sglang.srt.plugins`); never raises."""
+    if importlib.util.find_spec("sglang") is None:
+        return
+    try:
+        from vllm_reasoning_ext.engines.sglang_register import register
+
+        register()
+    except Exception as error:  # an unknown SGLang must still serve, without us
+        logging.getLogger("sglang.reasoning_ext").warning(
+            "vllm-reasoning-ext %s is not active: %r", __version__, error
+        )

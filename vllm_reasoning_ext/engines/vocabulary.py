@@ -1,0 +1,71 @@
+"""What an adapter must know of a tokenizer, found once per tokenizer: marker ids, and how to decode."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from vllm_reasoning_ext.core.families import Family
+from vllm_reasoning_ext.core.ids import marker_ids
+from vllm_reasoning_ext.errors import SetupError
+
+Decode = Callable[[Sequence[int]], str]
+
+
+class Vocabulary(NamedTuple):
+    """The facts of one tokenizer for one family.
+
+    Attributes:
+        ids: marker text -> token id, for the markers that are single tokens here.
+        decode: token ids -> text, special tokens included.
+        added: ids of every added token (special or not), those a tool parser may look for included.
+    """
+
+    ids: Mapping[str, int]
+    decode: Decode
+    added: frozenset[int]
+
+
+_known: "WeakKeyDictionary[Any, dict[str, Vocabulary]]" = WeakKeyDictionary()
+
+
+def vocabulary(family: Family, tokenizer: Any) -> Vocabulary:
+    """Find a family's facts in a tokenizer; a second call with the same tokenizer costs one look-up.
+
+    Raises:
+        SetupError: a channel family's control tokens are missing, so that no output could ever be split.
+    """
+    try:
+        per_family = _known.setdefault(tokenizer, {})
+    except TypeError:  # not hashable, or no weak references: facts are then found anew
+        per_family = {}
+    facts = per_family.get(family.name)
+    if facts is None:
+        facts = per_family[family.name] = _read(family, tokenizer)
+    return facts
+
+
+def _read(family: Family, tokenizer: Any) -> Vocabulary:
+    ids = marker_ids(family, tokenizer)
+    missing = [marker for marker in family.required if marker not in ids]
+    if missing:
+        raise SetupError(
+            f"the tokenizer has no single token for {', '.join(missing)}, "
+            f"which the reasoning parser {family.name} needs",
+            describe(tokenizer),
+            "serve the model with the tokenizer it was trained with (--tokenizer DIR), or choose the "
+            "--reasoning-parser of its own family; "
+            "`python -m vllm_reasoning_ext doctor --model DIR` names it",
+        )
+    added = getattr(tokenizer, "get_added_vocab", dict)()
+
+    def decode(token_ids: Sequence[int]) -> str:
+        text: str = tokenizer.decode(list(token_ids), skip_special_tokens=False)
+        return text
+
+    return Vocabulary(ids, decode, frozenset(added.values()) | frozenset(ids.values()))
+
+
+def describe(tokenizer: Any) -> str:
+    """Name a tokenizer for an error message: where it was loaded from, and its class."""
+    path = getattr(tokenizer, "name_or_path", "") or "unknown path"
+    return f"{path} ({type(tokenizer).__name__})"
