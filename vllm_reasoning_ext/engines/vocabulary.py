@@ -18,11 +18,13 @@ class Vocabulary(NamedTuple):
         ids: marker text -> token id, for the markers that are single tokens here.
         decode: token ids -> text, special tokens included.
         added: ids of every added token (special or not), those a tool parser may look for included.
+        hidden: a marker of the family is lost when the detokenizer skips special tokens.
     """
 
     ids: Mapping[str, int]
     decode: Decode
     added: frozenset[int]
+    hidden: bool
 
 
 _known: "WeakKeyDictionary[Any, dict[str, Vocabulary]]" = WeakKeyDictionary()
@@ -62,7 +64,14 @@ def _read(family: Family, tokenizer: Any) -> Vocabulary:
         text: str = tokenizer.decode(list(token_ids), skip_special_tokens=False)
         return text
 
-    return Vocabulary(ids, decode, frozenset(added.values()) | frozenset(ids.values()))
+    special = set(getattr(tokenizer, "all_special_ids", ()))
+    markers = (number for text, number in ids.items() if text not in family.end_of_sequence)
+    return Vocabulary(
+        ids,
+        decode,
+        frozenset(added.values()) | frozenset(ids.values()),
+        not special.isdisjoint(markers),
+    )
 
 
 def describe(tokenizer: Any) -> str:

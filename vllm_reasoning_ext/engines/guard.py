@@ -1,0 +1,76 @@
+"""A splitter that cannot raise: an engine must finish every reply, whatever fault of ours turns up."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from vllm_reasoning_ext.core.events import CONTENT, Delta, Event
+from vllm_reasoning_ext.core.splitter import Splitter
+from vllm_reasoning_ext.core.start import StartState
+
+_logged: set[str] = set()
+
+
+class GuardedSplitter:
+    """A `Splitter` whose faults are logged once, after which the output goes on as content.
+
+    Args:
+        log: where a fault is reported (without model text).
+        family: as for `Splitter`; `options` too.
+    """
+
+    __slots__ = ("_log", "_splitter", "start")
+
+    def __init__(self, log: logging.Logger, family: str, **options: Any) -> None:
+        self._log = log
+        self.start: StartState = StartState("undecided")
+        self._splitter: Splitter | None = None
+        try:
+            self._splitter = Splitter(family, **options)
+            self.start = self._splitter.start
+        except Exception as error:
+            self._fault(error)
+
+    def feed(self, text: str, token_ids: Sequence[int] | None = None) -> Delta:
+        """Feed one delta; after a fault the text is content."""
+        if self._splitter is not None:
+            try:
+                return self._splitter.feed(text, token_ids=token_ids)
+            except Exception as error:
+                return self._give_up(error, text)
+        return Delta.of_content(text) if text else Delta()
+
+    def finish(self, reason: str | None = None) -> Delta:
+        """Release what is held."""
+        if self._splitter is not None:
+            try:
+                return self._splitter.finish(reason=reason)
+            except Exception as error:
+                return self._give_up(error, "")
+        return Delta()
+
+    def _give_up(self, error: Exception, text: str) -> Delta:
+        self._fault(error)
+        broken, self._splitter = self._splitter, None
+        try:
+            held = broken.finish().events if broken is not None else ()
+        except Exception:  # the same fault once more: what it held is out of reach
+            held = ()
+        return Delta((*held, Event(CONTENT, text)) if text else held)
+
+    def _fault(self, error: Exception) -> None:
+        cause = f"{type(error).__name__} at {error.__traceback__ and _innermost(error)}"
+        if cause not in _logged:
+            _logged.add(cause)
+            self._log.error(
+                "reasoning parser: internal fault (%s); the reply goes on as content. "
+                "Please report it with this line.",
+                cause,
+            )
+
+
+def _innermost(error: Exception) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{trace.tb_frame.f_code.co_qualname}:{trace.tb_lineno}" if trace is not None else "?"

@@ -1,0 +1,225 @@
+"""vLLM's ReasoningParser contract on top of the core, complete without the composed-parser hook.
+
+Theory of operation. vLLM drives a reasoning parser either through the class that it composes from a reasoning
+and a tool parser (then `vllm_compose` takes over and asks only `begin` and `split` of this class), or through the
+ReasoningParser methods below. The methods cannot express everything: a tool parser sees no output before the
+parser has confirmed that reasoning ended, and afterwards this parser is never called again. So at the first
+piece that a tool parser may have to read, everything not yet handed on goes out in one delta, raw.
+
+The ids methods are called by the engine core for structured output and must be pure functions of their arguments.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from vllm_reasoning_ext.core.events import CONTENT, MARKER, REASONING, TOOL, Delta, Event
+from vllm_reasoning_ext.core.families import FAMILIES, Family
+from vllm_reasoning_ext.core.ids import ReasoningTokenCounter, reasoning_ended
+from vllm_reasoning_ext.engines import vllm_compose
+from vllm_reasoning_ext.engines.guard import GuardedSplitter
+from vllm_reasoning_ext.engines.handover import IdWindow
+from vllm_reasoning_ext.engines.register import class_name, vllm_log
+from vllm_reasoning_ext.engines.vllm_lookup import ReasoningParser
+from vllm_reasoning_ext.engines.vllm_message import message, offers_tools
+from vllm_reasoning_ext.engines.vocabulary import vocabulary
+
+
+class Composable(type(ReasoningParser)):  # type: ignore[misc]
+    """Tells when vLLM composes a Parser class from a parser of ours.
+
+    `class _Parser(DelegatingParser): reasoning_parser_cls = Ours` makes Python call `__set_name__` on the type of
+    `Ours`, with the class that is being made. Nothing of vLLM is patched: each composition is a fresh class.
+    """
+
+    def __set_name__(cls, owner: type, name: str) -> None:
+        if name == "reasoning_parser_cls":
+            vllm_compose.compose(owner)
+
+
+class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore[misc]
+    """One family's parser as vLLM wants it; subclasses only set `family`."""
+
+    family: ClassVar[Family]
+    engine_based_streaming = True
+
+    def __init__(self, tokenizer: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(tokenizer, *args, **kwargs)
+        self.vocabulary = vocabulary(self.family, tokenizer)
+        template = kwargs.get("chat_template_kwargs") or {}
+        self.floor = "promote" if template.get("force_nonempty_content") is True else "off"
+        self.prompt: Sequence[int] | None = None
+        self._splitter: GuardedSplitter | None = None
+        self._counter: ReasoningTokenCounter | None = None
+        self._counted: Sequence[int] = ()
+        self._reset()
+
+    def _reset(self) -> None:
+        self._moved = False
+        self._header = ""  # the last markers before a body: they frame what is handed on raw
+        self._window = IdWindow(self.vocabulary)
+        self._ids: list[int] = []
+
+    # What vllm_compose asks.
+
+    def set_prompt_token_ids(self, prompt_token_ids: Sequence[int]) -> None:
+        """Remember the rendered prompt of this request; it decides the start state."""
+        self.prompt = prompt_token_ids
+        self._splitter = None
+
+    def begin(self, tools: bool | None = None) -> GuardedSplitter:
+        """Start one output (a choice of the request) from the prompt.
+
+        Args:
+            tools: False when the request offers no tool; None when that is not known.
+        """
+        self._reset()
+        self._counter, self._counted = None, ()
+        self._splitter = GuardedSplitter(
+            vllm_log,
+            self.family.name,
+            prompt_token_ids=self.prompt,
+            tokenizer=self.model_tokenizer,
+            tools=tools,
+            floor=self.floor,
+        )
+        return self._splitter
+
+    # vLLM's contract: the request.
+
+    def adjust_request(self, request: Any) -> Any:
+        """Keep control tokens in the text where the family's markers are special tokens."""
+        if self.vocabulary.hidden:
+            request.skip_special_tokens = False
+            if hasattr(request, "spaces_between_special_tokens"):
+                request.spaces_between_special_tokens = False
+        return request
+
+    def adjust_initial_state_from_prompt(self, prompt_token_ids: Sequence[int]) -> None:
+        """Take the prompt from vLLM's streaming path."""
+        self.set_prompt_token_ids(prompt_token_ids)
+
+    # vLLM's contract: text.
+
+    def extract_reasoning(self, model_output: str, request: Any) -> tuple[str | None, str | None]:
+        """Split one complete output."""
+        splitter = self.begin(offers_tools(request))
+        events = (*splitter.feed(model_output).events, *splitter.finish().events)
+        reasoning = "".join(e.text for e in events if e.kind is REASONING)
+        if self.family.grammar != "marker" and offers_tools(request) and any(e.kind is TOOL for e in events):
+            # The tool parser reads this grammar itself: it gets the output as it was, thoughts cut out.
+            content = "".join(e.text for e in events if e.kind is not REASONING)
+        else:
+            content = "".join(e.text for e in events if e.kind is CONTENT or e.kind is TOOL)
+        return reasoning or None, content or None
+
+    def extract_reasoning_streaming(
+        self,
+        previous_text: str,
+        current_text: str,
+        delta_text: str,
+        previous_token_ids: Sequence[int],
+        current_token_ids: Sequence[int],
+        delta_token_ids: Sequence[int],
+    ) -> Any:
+        """Split one delta; only the delta arguments are read, the others differ between vLLM's modes."""
+        splitter = self._splitter or self.begin()
+        delta = splitter.feed(delta_text, delta_token_ids)
+        self._window.track(delta_text, delta_token_ids, delta)
+        if self._hands_over(delta):
+            return self._hand_over(splitter, delta)
+        if self.family.grammar != "marker":
+            self._remember_header(delta.events)
+        return message(delta.reasoning, delta.content)
+
+    def has_engine_confirmed_reasoning_end(self) -> bool:
+        """Tell whether the rest of the output belongs to the tool parser."""
+        return self._moved
+
+    def extract_content_ids(self, input_ids: list[int]) -> list[int]:
+        """Give the ids of the text that the last delta handed over."""
+        return self._ids if self._moved else list(input_ids)
+
+    def finish_streaming(self) -> Any:
+        """Release the held tail; nothing after the hand-over, which had everything."""
+        if self._moved or self._splitter is None:
+            return None
+        delta = self._splitter.finish()
+        self._splitter = None
+        return message(delta.reasoning, delta.content)
+
+    def _hands_over(self, delta: Delta) -> bool:
+        if self.family.grammar == "marker":
+            return bool(delta.content)
+        return bool(delta.content) and any(event.kind is TOOL for event in delta.events)
+
+    def _hand_over(self, splitter: GuardedSplitter, delta: Delta) -> Any:
+        self._moved = True
+        events = delta.events
+        first = next(i for i, e in enumerate(events) if e.kind is CONTENT or e.kind is TOOL)
+        self._ids = self._window.take(delta)
+        events = (*events, *splitter.finish().events)
+        reasoning = "".join(e.text for e in events[:first] if e.kind is REASONING)
+        if self.family.grammar == "marker":
+            return message(reasoning, "".join(e.text for e in events if e.kind is CONTENT or e.kind is TOOL))
+        self._remember_header(events[:first])
+        raw = "".join(e.text for e in events[first:] if not e.synthetic or e.kind is TOOL)
+        return message(reasoning, raw if events[first].kind is TOOL else self._header + raw)
+
+    def _remember_header(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if event.kind is MARKER:
+                self._header += event.text
+            else:
+                self._header = ""
+
+    # vLLM's contract: ids.
+
+    def is_reasoning_end(self, input_ids: Sequence[int]) -> bool:
+        """Tell whether the answer begins right after these ids (a prompt, or prompt and output)."""
+        if self._splitter is None and self.prompt is None:
+            # Up to 0.31 vLLM's non-streaming path shows the prompt to this method only.
+            self.prompt = input_ids
+        return reasoning_ended(self.family, input_ids, (), self.vocabulary.ids, self.vocabulary.decode)
+
+    def is_reasoning_end_streaming(self, input_ids: Sequence[int], delta_ids: Iterable[int]) -> bool:
+        """Tell whether reasoning ended anywhere within the last `delta_ids` of `input_ids`."""
+        ids = self.vocabulary.ids
+        return reasoning_ended(self.family, input_ids, list(delta_ids), ids, self.vocabulary.decode)
+
+    def count_reasoning_tokens(self, token_ids: Sequence[int]) -> int:
+        """Count the reasoning tokens of an output; a longer output of the same choice costs only its new ids."""
+        done = len(self._counted)
+        if self._counter is None or len(token_ids) < done:
+            start = (self._splitter or self.begin()).start
+            self._counter = ReasoningTokenCounter(
+                self.family, self.vocabulary.ids, start, self.vocabulary.decode
+            )
+            done = 0
+        self._counted = token_ids
+        return self._counter.feed(token_ids[done:])
+
+    # vLLM's contract: thinking budgets.
+
+    @property
+    def reasoning_start_str(self) -> str | None:
+        """What a thinking budget counts from."""
+        return self.family.reasoning_start_str or None
+
+    @property
+    def reasoning_end_str(self) -> str | None:
+        """What a thinking budget forces at its end."""
+        return self.family.reasoning_end_str or None
+
+
+def parser_class(family: Family) -> type[ReasoningExtParser]:
+    """Make a family's parser class, under the name that `register` binds."""
+    return Composable(class_name(family.name), (ReasoningExtParser,), {"family": family, "__module__": __name__})
+
+
+def __getattr__(name: str) -> Any:
+    """Find `<Family>Parser`, also of a family that was registered after this module was imported."""
+    for family in FAMILIES.values():
+        if name == class_name(family.name):
+            found = globals()[name] = parser_class(family)
+            return found
+    raise AttributeError(f"{__name__} has no {name}")

@@ -1,0 +1,242 @@
+"""The Parser class that vLLM composes from a reasoning parser of ours and any tool parser: split once, route.
+
+vLLM's own composition runs the reasoning parser until it reports an end and the tool parser after that, which
+loses whatever does not come in this order (a call before or without a thought, a second thought, a call whose
+block was never closed). Here every piece goes where it belongs: reasoning to the client, tool calls and what a
+tool parser must search to the tool parser, the rest to the client. One path serves streaming and not.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from vllm_reasoning_ext.core.events import CONTENT, TOOL, Delta
+from vllm_reasoning_ext.engines.handover import IdWindow
+from vllm_reasoning_ext.engines.register import vllm_log
+from vllm_reasoning_ext.engines.vllm_lookup import delegating_parser
+from vllm_reasoning_ext.engines.vllm_message import finish_reason, message, offers_tools, shows_reasoning
+
+NEEDED: Final = ("_extract_tool_calls_streaming", "_extract_tool_calls", "_append_unstreamed_tool_args")
+"""Methods of vLLM's DelegatingParser that this module calls; without them the plain contract serves."""
+
+
+def compose(owner: type) -> None:
+    """Give a freshly composed Parser class our parse, parse_delta and set_prompt_token_ids.
+
+    Left alone: a class that is no plain composition (it has a parse of its own), and a vLLM that composes in a
+    way we do not know. The ReasoningParser contract then serves.
+    """
+    try:
+        base = delegating_parser()
+    except ImportError:
+        return
+    known = issubclass(owner, base) and all(hasattr(owner, name) for name in NEEDED)
+    if known and all(getattr(owner, n) is getattr(base, n) for n in ("parse", "parse_delta")):
+        owner.parse = _parse  # type: ignore[attr-defined]
+        owner.parse_delta = _parse_delta  # type: ignore[attr-defined]
+        owner.set_prompt_token_ids = _set_prompt_token_ids  # type: ignore[attr-defined]
+
+
+def _set_prompt_token_ids(self: Any, prompt_token_ids: Sequence[int]) -> None:
+    self._reasoning_parser.set_prompt_token_ids(prompt_token_ids)
+
+
+def _parse(
+    self: Any,
+    model_output: str,
+    request: Any,
+    enable_auto_tools: bool = False,
+    model_output_token_ids: Sequence[int] = (),
+) -> tuple[str | None, str | None, Any]:
+    _count_history(self, request)
+    ours = self._reasoning_parser
+    splitter = ours.begin(offers_tools(request))
+    reason = finish_reason(request, len(model_output_token_ids), ours.prompt, ours._model_config)
+    ids = list(model_output_token_ids) or None
+    fed, last = splitter.feed(model_output, ids), splitter.finish(reason)
+    reasoning = (fed.reasoning + last.reasoning) or None
+    content = fed.content + last.content
+    tools = self._tool_parser
+    if tools is None or not _reads(self, request):
+        return reasoning, content or None, []
+    if not _reads_slices_only(self, request):
+        calls, rest = self._extract_tool_calls(
+            content=content or None, request=request, enable_auto_tools=enable_auto_tools
+        )
+        return reasoning, rest, calls
+    events = (*fed.events, *last.events)
+    slices = "".join(e.text for e in events if e.kind is TOOL)
+    if not slices:
+        return reasoning, content or None, []
+    calls, _ = self._extract_tool_calls(content=slices, request=request, enable_auto_tools=enable_auto_tools)
+    if not calls:
+        # The tool parser found no call: nothing may be lost, so the slice is shown as it is.
+        return reasoning, content or None, []
+    return reasoning, "".join(e.text for e in events if e.kind is CONTENT) or None, calls
+
+
+def _parse_delta(
+    self: Any,
+    delta_text: str,
+    delta_token_ids: list[int],
+    request: Any,
+    prompt_token_ids: list[int] | None = None,
+    *,
+    finished: bool,
+) -> Any:
+    stream = self.__dict__.get("_reasoning_ext_stream")
+    if stream is None:
+        _count_history(self, request)
+        stream = self._reasoning_ext_stream = _Stream(self, request, prompt_token_ids)
+    if finished:
+        # The same object may parse the next turn of a Responses request.
+        self._reasoning_ext_stream = None
+        return stream.last(delta_text, delta_token_ids)
+    return stream.next(delta_text, delta_token_ids)
+
+
+def _count_history(parser: Any, request: Any) -> None:
+    count = getattr(parser, "_initialize_history_tool_call_cnt", None)  # 0.25 on
+    if count is not None:
+        count(request)
+
+
+def _reads(parser: Any, request: Any) -> bool:
+    """Tell whether the tool parser reads anything at all of this reply."""
+    if not getattr(request, "tools", None):
+        return False
+    return parser._reasoning_parser.family.grammar == "marker" or request.tool_choice != "none"
+
+
+def _reads_slices_only(parser: Any, request: Any) -> bool:
+    """Tell whether only tool slices go to the tool parser (channel grammars), or all content."""
+    if parser._reasoning_parser.family.grammar == "marker":
+        return False
+    # vLLM then constrains the answer itself to the JSON of the call, without any channel.
+    forced = request.tool_choice not in (None, "auto")
+    return not (forced and getattr(parser._tool_parser, "supports_required_and_named", True))
+
+
+class _Stream:
+    """One choice of a streamed reply."""
+
+    __slots__ = (
+        "_only_slices",
+        "_output",
+        "_parser",
+        "_reads",
+        "_reasoning",
+        "_request",
+        "_shows",
+        "_splitter",
+        "_tools",
+        "_window",
+    )
+
+    def __init__(self, parser: Any, request: Any, prompt_token_ids: list[int] | None) -> None:
+        self._parser = parser
+        self._request = request
+        self._tools = parser._tool_parser
+        self._reads = self._tools is not None and _reads(parser, request)
+        self._only_slices = self._reads and _reads_slices_only(parser, request)
+        self._shows = shows_reasoning(request)
+        self._output = 0
+        self._reasoning = parser._reasoning_parser
+        if prompt_token_ids is not None:
+            self._reasoning.set_prompt_token_ids(prompt_token_ids)
+        self._splitter = self._reasoning.begin(offers_tools(request))
+        self._window = IdWindow(self._reasoning.vocabulary)
+
+    def next(self, text: str, ids: Sequence[int]) -> Any:
+        """Parse one delta that is not the last."""
+        self._output += len(ids)
+        delta = self._splitter.feed(text, ids)
+        if not self._reads:
+            return message(delta.reasoning if self._shows else "", delta.content)
+        if not self._only_slices:
+            self._window.track(text, ids, delta)
+        if not delta.content:
+            return message(delta.reasoning, "") if self._shows else None
+        return self._route(delta, delta.reasoning if self._shows else "")
+
+    def last(self, text: str, ids: Sequence[int]) -> Any:
+        """Parse the last delta and release what is held."""
+        self._output += len(ids)
+        fed = self._splitter.feed(text, ids)
+        ours = self._reasoning
+        end = self._splitter.finish(
+            finish_reason(self._request, self._output, ours.prompt, ours._model_config)
+        )
+        delta = Delta((*fed.events, *end.events)) if end else fed
+        reasoning = delta.reasoning if self._shows else ""
+        if not self._reads:
+            return message(reasoning, delta.content)
+        if not self._only_slices:
+            self._window.track(text, ids, delta)
+        return self._close(self._route(delta, reasoning))
+
+    def _route(self, delta: Delta, reasoning: str) -> Any:
+        """Send what the tool parser reads to it, and merge its message with ours."""
+        if not self._only_slices:
+            found = self._call(delta.content, self._window.take(delta)) if delta.content else None
+            return self._merge(reasoning, "", found)
+        slices = "".join(e.text for e in delta.events if e.kind is TOOL)
+        content = "".join(e.text for e in delta.events if e.kind is CONTENT) if slices else delta.content
+        return self._merge(reasoning, content, self._call(slices, []) if slices else None)
+
+    def _merge(self, reasoning: str, content: str, found: Any) -> Any:
+        if found is None:
+            return message(reasoning, content)
+        # A tool parser that knows the grammar may report thoughts too; ours are the ones that count.
+        if reasoning:
+            found.reasoning = reasoning
+        elif found.reasoning:
+            found.reasoning = None
+        if content:
+            found.content = content + (found.content or "")
+        return found if found.reasoning or found.content or found.tool_calls else None
+
+    def _call(self, text: str, ids: list[int]) -> Any:
+        """Feed the tool parser."""
+        state, parser = self._parser._stream_state, self._parser
+        legacy = not getattr(self._tools, "engine_based_streaming", False)
+        before, before_ids = (state.previous_text, state.previous_token_ids) if legacy else ("", [])
+        try:
+            found, state.function_name_returned = parser._extract_tool_calls_streaming(
+                previous_text=before,
+                current_text=before + text,
+                delta_text=text,
+                previous_token_ids=before_ids,
+                current_token_ids=before_ids + ids,
+                delta_token_ids=ids,
+                request=self._request,
+                tool_call_idx=state.history_tool_call_cnt,
+                tool_call_id_type=state.tool_call_id_type,
+                function_name_returned=state.function_name_returned,
+            )
+        except Exception as error:
+            vllm_log.warning("the tool parser failed (%s); its text goes on as content", type(error).__name__)
+            found = message("", text)
+        if legacy:
+            state.previous_text, state.previous_token_ids = before + text, before_ids + ids
+        if found is not None and found.tool_calls:
+            state.history_tool_call_cnt += sum(call.id is not None for call in found.tool_calls)
+        return found
+
+    def _close(self, found: Any) -> Any:
+        """Let the tool parser release what it holds."""
+        self._parser._append_unstreamed_tool_args(found)
+        if not getattr(self._tools, "engine_based_streaming", False):
+            return found
+        rest = self._tools.finish_streaming()
+        if rest is None:
+            return found
+        if self._request.tool_choice == "none":
+            rest.tool_calls = []
+        if found is None:
+            found = message("", rest.content or "") if not rest.tool_calls else rest
+            return found
+        if rest.content:
+            found.content = (found.content or "") + rest.content
+        if rest.tool_calls:
+            found.tool_calls = (found.tool_calls or []) + rest.tool_calls
+        return found

@@ -1,0 +1,50 @@
+"""vLLM's request and message objects, as far as the adapter reads and makes them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from vllm_reasoning_ext.engines.vllm_lookup import DeltaMessage
+
+
+def message(reasoning: str, content: str) -> Any:
+    """Build a DeltaMessage; None when there is nothing to send.
+
+    Only what has text is set: vLLM serialises the fields that were set.
+    """
+    if reasoning and content:
+        return DeltaMessage(reasoning=reasoning, content=content)
+    if reasoning:
+        return DeltaMessage(reasoning=reasoning)
+    return DeltaMessage(content=content) if content else None
+
+
+def offers_tools(request: Any) -> bool:
+    """Tell whether the request lets the model call a tool."""
+    return bool(getattr(request, "tools", None)) and getattr(request, "tool_choice", None) != "none"
+
+
+def shows_reasoning(request: Any) -> bool:
+    """Tell whether the client wants the reasoning."""
+    return getattr(request, "include_reasoning", True) is not False
+
+
+def finish_reason(request: Any, output: int, prompt: Sequence[int] | None, model_config: Any) -> str | None:
+    """Tell whether an output was cut by a token limit; vLLM does not tell its parsers.
+
+    Args:
+        request: the chat or Responses request.
+        output: the number of tokens generated.
+        prompt: the prompt's token ids, if known.
+        model_config: vLLM's ModelConfig, if known.
+
+    Returns:
+        "length", or None for anything else.
+    """
+    limits = [
+        getattr(request, name, None) for name in ("max_completion_tokens", "max_tokens", "max_output_tokens")
+    ]
+    context = getattr(model_config, "max_model_len", None)
+    if context is not None and prompt is not None:
+        limits.append(context - len(prompt))
+    known = [limit for limit in limits if isinstance(limit, int)]
+    return "length" if known and output >= min(known) else None
