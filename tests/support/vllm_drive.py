@@ -1,0 +1,134 @@
+"""Drive vLLM's own composed parsers with scripted outputs, the way its serving layer does."""
+
+import inspect
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tokenizers.decoders import DecodeStream
+from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+from vllm.parser.parser_manager import ParserManager
+
+from tests.support.byte_tokenizer import VOCABULARIES, byte_tokenizer
+from vllm_reasoning_ext.serve.wires import CUT, Wire, script_ids
+
+WIDTHS = (1, 2, 3, 7, 1000)
+"""Tokens a delta: one a step, speculative decoding, stream_interval, the whole output."""
+
+
+class Reply(NamedTuple):
+    """What a client got: texts joined, calls as (name, arguments)."""
+
+    reasoning: str
+    content: str
+    calls: tuple[tuple[str, Any], ...] = ()
+
+
+def expected(wire: Wire) -> Reply:
+    """Give the reply a wire must lead to when a tool parser is configured."""
+    return Reply(wire.reasoning, wire.content, tuple(("weather", {"city": city}) for city in wire.cities))
+
+
+class Case:
+    """A wire with everything vLLM hands to a parser: tokenizer, prompt ids, output ids, request."""
+
+    def __init__(self, wire: Wire, vocabulary: str | None = None, **fields: Any) -> None:
+        self.wire = wire
+        self.vocabulary = vocabulary or wire.family
+        self.tokenizer = byte_tokenizer(self.vocabulary)
+        body = wire.request() | fields
+        self.request = ChatCompletionRequest(model="tiny", **body)
+        kwargs = body.get("chat_template_kwargs", {})
+        prompt = self.tokenizer.apply_chat_template(
+            body["messages"],
+            tools=body.get("tools"),
+            tokenize=False,
+            add_generation_prompt=body.get("add_generation_prompt", True),
+            continue_final_message=body.get("continue_final_message", False),
+            **kwargs,
+        )
+        self.template_kwargs = kwargs
+        self.prompt = self.encode(prompt)
+        self.ids = script_ids(wire.script.partition(CUT)[0], self.encode)
+
+    def encode(self, text: str) -> list[int]:
+        return self.tokenizer.encode(text, add_special_tokens=False)
+
+    def parser(self, name: str, tool: str | None = None) -> Any:
+        """Compose and construct a parser, as the serving layer does for one choice."""
+        cls = compose(name, tool, self.tokenizer)
+        return cls(self.tokenizer, self.request.tools, chat_template_kwargs=self.template_kwargs)
+
+    def deltas(self, width: int) -> Iterator[tuple[str, list[int]]]:
+        """Detokenize incrementally, `width` tokens a delta; the text of a stop token is dropped."""
+        stream = DecodeStream(skip_special_tokens=False)
+        stop = self.encode(VOCABULARIES[self.vocabulary].eos)[0]
+        for chunk in _batched(self.ids, width):
+            text = ""
+            for number in chunk:
+                piece = stream.step(self.tokenizer.backend_tokenizer, number)
+                text += "" if number == stop or piece is None else piece
+            yield text, list(chunk)
+
+    def streamed(self, name: str, tool: str | None = None, width: int = 1, *, trail: bool = True) -> Reply:
+        """Parse delta by delta; `trail` sends the end as an empty delta of its own, as vLLM may."""
+        parser = self.parser(name, tool)
+        deltas = list(self.deltas(width))
+        if trail:
+            deltas.append(("", []))
+        messages = [
+            parser.parse_delta(text, ids, self.request, self.prompt, finished=at == len(deltas) - 1)
+            for at, (text, ids) in enumerate(deltas)
+        ]
+        return _joined([message for message in messages if message is not None])
+
+    def full(self, name: str, tool: str | None = None) -> Reply:
+        """Parse the whole output at once."""
+        parser = self.parser(name, tool)
+        if parser.is_reasoning_end(self.prompt) is None:
+            raise AssertionError("is_reasoning_end answers with a bool")
+        if hasattr(parser, "set_prompt_token_ids"):
+            parser.set_prompt_token_ids(self.prompt)
+        text = "".join(text for text, _ in self.deltas(1000))
+        reasoning, content, calls = parser.parse(
+            text, self.request, enable_auto_tools=tool is not None, model_output_token_ids=self.ids
+        )
+        found = tuple((call.name, _arguments(call.arguments)) for call in calls or ())
+        return Reply(reasoning or "", content or "", found)
+
+
+def compose(name: str, tool: str | None, tokenizer: Any) -> Any:
+    """Compose a Parser class; older vLLM has no `tokenizer` argument."""
+    options: dict[str, Any] = {
+        "reasoning_parser_name": name,
+        "tool_parser_name": tool,
+        "enable_auto_tools": tool is not None,
+    }
+    if "tokenizer" in inspect.signature(ParserManager.get_parser).parameters:
+        options["tokenizer"] = tokenizer
+    return ParserManager.get_parser(**options)
+
+
+def _joined(messages: list[Any]) -> Reply:
+    calls: dict[int, list[str]] = {}
+    for message in messages:
+        for call in message.tool_calls:
+            name, arguments = calls.setdefault(call.index, ["", ""])
+            function = call.function
+            calls[call.index] = [name + (function.name or ""), arguments + (function.arguments or "")]
+    return Reply(
+        "".join(message.reasoning or "" for message in messages),
+        "".join(message.content or "" for message in messages),
+        tuple((name, _arguments(arguments)) for name, arguments in calls.values()),
+    )
+
+
+def _arguments(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _batched(ids: list[int], width: int) -> Iterator[list[int]]:
+    return (ids[at : at + width] for at in range(0, len(ids), width))
