@@ -1,8 +1,8 @@
 """The small exact tokenizer of a family: every byte is a token, every control spelling keeps its true id.
 
-No model's vocabulary is needed: 256 byte symbols without merges, plus the control tokens at the ids of the real
-tokenizers (format documentation, section "Special tokens and ids"). Every marker boundary, split UTF-8 character and
-multi-token header is exercised this way, and the tokenizer saves to a few kB that `AutoTokenizer` loads again.
+No model's vocabulary is needed: 256 byte symbols without merges, plus the control tokens at the ids of the
+real tokenizers (format documentation, "Special tokens and ids"). Every marker boundary, split UTF-8 character
+and multi-token header is exercised this way, and it saves to a few kB that `AutoTokenizer` loads again.
 """
 
 from functools import cache
@@ -58,7 +58,8 @@ VOCABULARIES: Final[dict[str, Vocabulary]] = {
     ),
     "deepseekv32/v4": Vocabulary(
         _DEEPSEEK_ENDS,
-        {"<think>": 128821, "</think>": 128822, "｜DSML｜": 128825, **_DEEPSEEK_ROLES, "<｜latest_reminder｜>": 128828},
+        {"<think>": 128821, "</think>": 128822, "｜DSML｜": 128825, **_DEEPSEEK_ROLES,
+         "<｜latest_reminder｜>": 128828},
         eos="<｜end▁of▁sentence｜>",
         bos="<｜begin▁of▁sentence｜>",
     ),
@@ -76,19 +77,21 @@ VOCABULARIES: Final[dict[str, Vocabulary]] = {
     "glm": Vocabulary(
         {"<|endoftext|>": 151329, "<|system|>": 151335, "<|user|>": 151336, "<|assistant|>": 151337,
          "<|observation|>": 151338},
-        {"<think>": 151350, "</think>": 151351, "<tool_call>": 151352, "</tool_call>": 151353, "<arg_key>": 151356,
-         "</arg_key>": 151357, "<arg_value>": 151358, "</arg_value>": 151359, "/nothink": 151360},
+        {"<think>": 151350, "</think>": 151351, "<tool_call>": 151352, "</tool_call>": 151353,
+         "<arg_key>": 151356, "</arg_key>": 151357, "<arg_value>": 151358, "</arg_value>": 151359,
+         "/nothink": 151360},
         eos="<|endoftext|>",
     ),
     "glm/5": Vocabulary(
         {"<|endoftext|>": 154820, "<|user|>": 154827, "<|assistant|>": 154828, "<|observation|>": 154829},
-        {"<think>": 154841, "</think>": 154842, "<tool_call>": 154843, "</tool_call>": 154844, "<arg_key>": 154847,
-         "<arg_value>": 154849},
+        {"<think>": 154841, "</think>": 154842, "<tool_call>": 154843, "</tool_call>": 154844,
+         "<arg_key>": 154847, "<arg_value>": 154849},
         eos="<|endoftext|>",
     ),
     "minimax": Vocabulary(
         _MINIMAX_TURNS,
-        {"<think>": 200050, "</think>": 200051, "<minimax:tool_call>": 200052, "</minimax:tool_call>": 200053},
+        {"<think>": 200050, "</think>": 200051, "<minimax:tool_call>": 200052,
+         "</minimax:tool_call>": 200053},
         eos="[e~[",
     ),
     "minimax_m3": Vocabulary(
@@ -101,7 +104,7 @@ VOCABULARIES: Final[dict[str, Vocabulary]] = {
     "gpt_oss": Vocabulary(_HARMONY, {}, eos="<|return|>", bos="<|startoftext|>"),
     "muse_glimmer": Vocabulary(_MUSE, {}, eos="<|eot|>", bos="<|begin_of_text|>"),
 }  # fmt: skip
-"""Vocabulary name -> its control tokens. The name is a template's, or a template's with a newer vocabulary after "/"."""
+"""Name -> its control tokens. A name is a template's, with "/" and a version for a newer vocabulary."""
 
 FAMILIES: Final = tuple(name for name in VOCABULARIES if "/" not in name)
 
@@ -117,10 +120,10 @@ def byte_tokenizer(vocabulary: str, *, compact: bool = False) -> PreTrainedToken
 
     Args:
         vocabulary: a key of `VOCABULARIES`, so any family name.
-        compact: consecutive ids from 0 (bytes first) in place of the true ones, for a model with a small embedding.
+        compact: consecutive ids from 0, bytes first, in place of the true ones, for a tiny model.
 
     Returns:
-        A transformers tokenizer with the family's own chat template, whose ids are the true ids of the control tokens;
+        A transformers tokenizer with the family's own chat template and the true ids of its control tokens;
         ordinary text is one token a byte.
     """
     known = VOCABULARIES[vocabulary]

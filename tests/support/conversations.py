@@ -1,4 +1,4 @@
-"""Small conversations that bring out what a chat template writes at the prompt's end, and one call that renders them."""
+"""Small conversations that bring out how a chat template ends its prompt, and how to render them."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -54,7 +54,11 @@ CONVERSATIONS: Final[dict[str, Messages]] = {
     "assistant_last_reason(agp)": [_user("Hi"), _assistant("Hello.", "prior thought")],
     "tool_result_last": _called(_RESULT, "need the tool"),
     "tool_result_last_noreason": _called(_RESULT, None),
-    "tool_result_then_user": [*_called(_RESULT, "need the tool"), _assistant("20C.", "now answer"), _user("Again")],
+    "tool_result_then_user": [
+        *_called(_RESULT, "need the tool"),
+        _assistant("20C.", "now answer"),
+        _user("Again"),
+    ],
     "user_quotes_open": [_user("What does <think> / <mm:think> / <|channel>thought\n mean?")],
     "tool_result_quotes_open": _called("log: <think> unfinished <mm:think>  <|channel>thought\n", None),
     "tool_result_quotes_close": _called("log: </think> </mm:think> <channel|>", None),
@@ -62,7 +66,11 @@ CONVERSATIONS: Final[dict[str, Messages]] = {
         {"role": "system", "content": "Wrap thoughts in <think> tags, <mm:think> tags."},
         _user("Hi"),
     ],
-    "prior_assistant_quotes_open": [_user("Hi"), _assistant("The tag is <think> or <mm:think>."), _user("Again")],
+    "prior_assistant_quotes_open": [
+        _user("Hi"),
+        _assistant("The tag is <think> or <mm:think>."),
+        _user("Again"),
+    ],
     "cfm:content": [_user("Hi"), _assistant("Partial ans")],
     "cfm:reasoning+content": [_user("Hi"), _assistant("Partial ans", "thought A")],
     "cfm:reasoning_only": [_user("Hi"), _assistant("", "thought A")],
@@ -71,21 +79,31 @@ CONVERSATIONS: Final[dict[str, Messages]] = {
     "cfm-reasoning:empty": [_user("Hi"), _assistant("", "")],
     "open:thought": [_user("Hi"), _assistant("", "thought A")],
 }
-"""Name -> messages. `cfm:` continues the last content, `cfm-reasoning:` the last reasoning (both transformers'
-continue_final_message), `open:` leaves the last reasoning open by the templates' own `continue_reasoning`."""
+"""Name -> messages. `cfm:` continues the last content, `cfm-reasoning:` the last reasoning (transformers'
+continue_final_message); `open:` leaves the last reasoning open by our templates' `continue_reasoning`."""
 
 
 def as_parts(messages: Messages) -> Messages:
-    """Return the same conversation with every content as a list of two text parts, the engines' other form."""
+    """Return the conversation with every content as a list of two text parts, the engines' other form."""
     halves = ((message, len(message["content"]) // 2) for message in messages)
     return [
-        {**message, "content": [{"type": "text", "text": t} for t in (message["content"][:h], message["content"][h:])]}
+        {
+            **message,
+            "content": [
+                {"type": "text", "text": t} for t in (message["content"][:h], message["content"][h:])
+            ],
+        }
         for message, h in halves
     ]
 
 
 def render(
-    family: str, conversation: str, kwargs: Mapping[str, Any], *, parts: bool = False, reasoning: str = "reasoning_content"
+    family: str,
+    conversation: str,
+    kwargs: Mapping[str, Any],
+    *,
+    parts: bool = False,
+    reasoning: str = "reasoning_content",
 ) -> str:
     """Render one of the conversations with the family's own template through transformers.
 
@@ -108,7 +126,9 @@ def render(
         "open": {"continue_reasoning": True},
     }.get(how, {"add_generation_prompt": True})
     tools = [WEATHER] if any("tool_calls" in message for message in messages) else None
-    rendered = byte_tokenizer(family).apply_chat_template(renamed, tools=tools, tokenize=False, **ending, **kwargs)
+    rendered = byte_tokenizer(family).apply_chat_template(
+        renamed, tools=tools, tokenize=False, **ending, **kwargs
+    )
     assert isinstance(rendered, str)
     return rendered
 

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 class Ending(NamedTuple):
     """What one mode must end in.
 
-    `ending` is the text after the last turn opener; `tail`, where given, is a longer stretch of the prompt's end that
-    shows the history as well; `state` is where generation starts; `answer_begun` is set where it matters.
+    `ending` is the text after the last turn opener; `tail`, where given, a longer stretch of the prompt's end
+    that shows the history too; `state` is where generation starts; `answer_begun` is set where it matters.
     """
 
     family: str

@@ -1,6 +1,7 @@
-"""The recorded endings of the real templates (`../shared/cases/prompt_tails.jsonl`), matched with our own renderings.
+"""The recorded endings of the real templates, beside what our templates render for the same requests.
 
-The file lies beside the repository where the project is developed and is absent elsewhere.
+The recording, `../shared/cases/prompt_tails.jsonl`, lies beside the repository where the project is developed
+and is absent elsewhere.
 """
 
 import ast
@@ -13,7 +14,8 @@ from tests.support.conversations import after_last_opener, render
 RECORDED = Path(__file__).resolve().parents[3] / "shared" / "cases" / "prompt_tails.jsonl"
 
 REVISIONS = {
-    "Qwen3 (2504 hybrid)": "2504", "Qwen3-Thinking-2507": "2507-thinking", "Qwen3-Instruct-2507": "2507-instruct",
+    "Qwen3 (2504 hybrid)": "2504", "Qwen3-Thinking-2507": "2507-thinking",
+    "Qwen3-Instruct-2507": "2507-instruct",
     "Qwen3.5": "3.5", "Qwen3.6": "3.6", "Qwen3.8": "3.8", "Qwen3.8-max": "3.8-max",
     "GLM-4.5": "4.5", "GLM-4.6": "4.6", "GLM-4.7": "4.7", "GLM-5": "5", "GLM-5.1": "5.1", "GLM-5.2": "5.2",
     "GLM-5.3": "5.3", "MiniMax-M2": "m2", "MiniMax-M2.5": "m2", "MiniMax-M2.7": "m2", "MiniMax-M3": None,
@@ -42,7 +44,7 @@ PREFIXES = {
 
 
 def _recorded_mode(mode: str) -> tuple[dict[str, Any], str]:
-    """Translate a recorded mode (`enable_thinking=False;user_last`) into template variables and a conversation."""
+    """Read a recorded mode (`enable_thinking=False;user_last`) as template variables and a conversation."""
     switches, _, conversation = mode.partition(";")
     kwargs, instead = MODES.get(switches, ({}, None))
     if switches not in MODES:
@@ -79,5 +81,7 @@ def recorded() -> list[Recorded]:
         if row["prompt_tail"].endswith(">Partial"):
             # DeepSeek's own renderer was given a shorter answer to continue.
             rendered = rendered.removesuffix(" ans")
-        found.append(Recorded(row["id"], row["mode"], row["family"], row["prompt_tail"], row["state"], rendered))
+        found.append(
+            Recorded(row["id"], row["mode"], row["family"], row["prompt_tail"], row["state"], rendered)
+        )
     return found

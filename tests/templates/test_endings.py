@@ -8,9 +8,9 @@ import pytest
 pytest.importorskip("transformers")
 pytest.importorskip("jinja2")
 
-from tests.support.conversations import TURN_OPENERS, after_last_opener, render  # noqa: E402
-from tests.support.endings import ENDINGS, Ending  # noqa: E402
-from tests.support.recorded import RECORDED, recorded  # noqa: E402
+from tests.support.conversations import TURN_OPENERS, after_last_opener, render
+from tests.support.endings import ENDINGS, Ending
+from tests.support.recorded import RECORDED, recorded
 
 each_ending = pytest.mark.parametrize("row", [pytest.param(row, id=row.name) for row in ENDINGS])
 
@@ -29,13 +29,20 @@ def test_content_in_parts_and_the_other_reasoning_field_render_the_same(row: End
     assert render(row.family, row.conversation, row.kwargs, parts=True) == plain
 
 
-@pytest.mark.skipif(not RECORDED.exists(), reason="needs ../shared/cases/prompt_tails.jsonl beside the repository")
-def test_the_recorded_endings_of_the_real_templates_are_reproduced(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.skipif(
+    not RECORDED.exists(), reason="needs ../shared/cases/prompt_tails.jsonl beside the repository"
+)
+def test_the_recorded_endings_of_the_real_templates_are_reproduced(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     rows = recorded()
     compared = Counter(row.family for row in rows)
     whole = sum(row.rendered.endswith(row.tail) for row in rows)
     with capsys.disabled():
-        print(f"\n{compared.total()} recorded endings compared, {whole} equal over the whole recorded tail: {dict(compared)}")
+        print(
+            f"\n{compared.total()} recorded endings compared, {whole} equal over the whole recorded tail:",
+            dict(compared),
+        )
     wrong = [
         (row.id, row.mode, row.ending, row.rendered[-80:])
         for row in rows

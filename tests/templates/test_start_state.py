@@ -5,11 +5,11 @@ import pytest
 pytest.importorskip("transformers")
 pytest.importorskip("jinja2")
 
-from tests.support.byte_tokenizer import VOCABULARIES, byte_tokenizer  # noqa: E402
-from tests.support.conversations import render  # noqa: E402
-from tests.support.endings import ENDINGS  # noqa: E402
-from tests.support.recorded import RECORDED, recorded  # noqa: E402
-from vllm_reasoning_ext import start_state  # noqa: E402
+from tests.support.byte_tokenizer import VOCABULARIES, byte_tokenizer
+from tests.support.conversations import render
+from tests.support.endings import ENDINGS
+from tests.support.recorded import RECORDED, recorded
+from vllm_reasoning_ext import start_state
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
@@ -32,8 +32,12 @@ def test_of_every_documented_ending(vocabulary: str, form: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.skipif(not RECORDED.exists(), reason="needs ../shared/cases/prompt_tails.jsonl beside the repository")
+@pytest.mark.skipif(
+    not RECORDED.exists(), reason="needs ../shared/cases/prompt_tails.jsonl beside the repository"
+)
 def test_of_every_recorded_ending() -> None:
     states = [(row, start_state(row.rendered, row.family).kind) for row in recorded()]
-    assert [(row.id, row.mode, row.rendered[-80:], row.state, kind) for row, kind in states if kind != row.state] == []
+    assert [
+        (row.id, row.mode, row.rendered[-80:], row.state, kind) for row, kind in states if kind != row.state
+    ] == []
     assert len(states) >= 890
