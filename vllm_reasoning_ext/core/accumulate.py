@@ -1,7 +1,7 @@
 """One streamed turn of an OpenAI-style endpoint: answer and reasoning kept apart.
 
-Reasoning arrives as a field of its own (`reasoning`, `reasoning_content`), as a typed part of a content list,
-or as an inline tag in the text. `extract_openai_delta` sorts the first two, `StreamTextAccumulator` the third.
+Reasoning arrives as a field of its own (`reasoning`, `reasoning_content`), as a typed part of a content list, or
+as an inline tag in the text. `extract_openai_delta` sorts the first two, `StreamTextAccumulator` the third.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -53,9 +53,9 @@ def extract_openai_delta(chunk: object, *, allow_reasoning: bool = True) -> Stre
     """Sort the text of one chat-completion chunk into answer and reasoning.
 
     Args:
-        chunk: the decoded chunk (a mapping, or an SDK object with `model_dump`). Only its first choice is read:
-            `delta.content` (a string or typed parts), `delta.reasoning`, `delta.reasoning_content` (strings or
-            lists) and the chunk's own `reasoning_summary`. Anything of another shape is passed over.
+        chunk: the decoded chunk (a mapping, or an SDK object with `model_dump`). Read are its first choice's
+            `delta.content` (a string or typed parts), `delta.reasoning` and `delta.reasoning_content` (strings
+            or lists), and the chunk's own `reasoning_summary`. Anything of another shape is passed over.
         allow_reasoning: False puts everything into the answer.
 
     Returns:
@@ -132,7 +132,7 @@ class StreamTextAccumulator:
             self._put(piece, emit, self._reasoning, "reasoning")
 
     def push_chunk(self, chunk: object, emit: TextEmit | None = None) -> None:
-        """Take one decoded chat-completion chunk; its tool calls and finish reason are noted for the floor."""
+        """Take one decoded chat-completion chunk, and note its tool calls and finish reason for the floor."""
         first = _first(chunk)
         delta = _mapping(first.get("delta"))
         self._tool_calls = self._tool_calls or bool(delta.get("tool_calls") or delta.get("function_call"))
@@ -184,14 +184,14 @@ def _first(chunk: object) -> Mapping[str, Any]:
     return _mapping(choices[0]) if isinstance(choices, (list, tuple)) and choices else {}
 
 
-def _text(value: object) -> str:
-    """Read the text of a field or part: a string, a part with one, or a list of either."""
-    if isinstance(value, str):
-        return value
+def _text(value: object, depth: int = 4) -> str:
+    """Read the text of a field or part: a string, a part with one, or a list of either (`depth` levels)."""
+    if isinstance(value, str) or not value or not depth:
+        return value if isinstance(value, str) else ""
     if isinstance(value, (list, tuple)):
-        return "".join(map(_text, value))
+        return "".join(_text(item, depth - 1) for item in value)
     part = _mapping(value)
-    return next((text for text in (_text(part.get(name)) for name in _PART_TEXTS) if text), "")
+    return next((text for text in (_text(part.get(name), depth - 1) for name in _PART_TEXTS) if text), "")
 
 
 def _append(pieces: list[str], text: str) -> None:
