@@ -6,7 +6,7 @@ from typing import Any
 
 from vllm_reasoning_ext.core.events import CONTENT, Delta, Event
 from vllm_reasoning_ext.core.splitter import Splitter
-from vllm_reasoning_ext.core.start import StartState
+from vllm_reasoning_ext.core.state import StartState
 
 _logged: set[str] = set()
 

@@ -1,0 +1,136 @@
+"""Cutting the fed text into plain runs and markers, with or without token ids."""
+
+import logging
+from collections.abc import Iterable
+from typing import Protocol
+
+from vllm_reasoning_ext.core.holdback import MarkerSet
+from vllm_reasoning_ext.core.ids import CountTrack, IdTrack
+
+_log = logging.getLogger(__name__)
+
+
+class Grammar(Protocol):
+    """What a lexer feeds: runs of plain text and markers, in order."""
+
+    def text(self, text: str) -> None: ...
+
+    def marker(self, marker: str, text: str, real: bool) -> None:
+        """Take a marker.
+
+        Args:
+            marker: its spelling.
+            text: the spelling, or "" for a control token whose text never came.
+            real: True when a token id vouches for it, False when only the text says so.
+        """
+
+
+class Lexer:
+    """Turns deltas into `Grammar` calls; holds nothing but a tail that may become a marker.
+
+    Args:
+        markers: the spellings to look for.
+        grammar: where runs and markers go.
+        track: the ids' side, or None where the text decides alone.
+        only_real: markers that count only when an id vouches for them, once ids are there.
+    """
+
+    __slots__ = ("_grammar", "_markers", "_only_real", "_position", "held", "marked", "track", "used_ids")
+
+    def __init__(
+        self,
+        markers: MarkerSet,
+        grammar: Grammar,
+        track: IdTrack | CountTrack | None = None,
+        only_real: frozenset[str] = frozenset(),
+    ) -> None:
+        self._markers = markers
+        self._grammar = grammar
+        self._only_real = only_real
+        self._position = 0  # characters handed on so far
+        self.track = track
+        self.held = ""
+        self.marked = False  # a marker has been seen
+        self.used_ids = False
+
+    def feed(self, text: str, token_ids: Iterable[int] | None) -> None:
+        if self.track is not None:
+            self._take_ids(text, token_ids)
+        buffer = self.held + text if self.held else text
+        if not buffer:
+            return
+        if self._markers.absent(buffer):
+            self.held = ""
+            self._position += len(buffer)
+            self._grammar.text(buffer)
+            return
+        base, plain, at = self._position, 0, 0
+        while True:
+            start, end = self._markers.find(buffer, at)
+            if start < 0:
+                break
+            marker = buffer[start:end]
+            real = self._verdict(marker, base + start)
+            at = end
+            if real is None:
+                continue
+            if start > plain:
+                self._grammar.text(buffer[plain:start])
+            self.marked = True
+            self._grammar.marker(marker, marker, real)
+            plain = end
+        hold = self._markers.partial(buffer, at)
+        if hold > plain:
+            self._grammar.text(buffer[plain:hold])
+        self.held = buffer[hold:]
+        self._position = base + hold
+
+    def skip(self, text: str, token_ids: Iterable[int] | None) -> bool:
+        """Take a delta that needs no looking at; its text does not go through the grammar.
+
+        Returns:
+            False when its ids change how the text is read, so that it must be fed after all.
+        """
+        if self.track is not None:
+            if token_ids is None or not self.track.push(token_ids):
+                return False
+            self.used_ids = True
+        self._position += len(text)
+        return True
+
+    def finish(self) -> None:
+        """Release the held tail as text, then the control tokens whose text never came."""
+        if self.held:
+            self._grammar.text(self.held)
+            self.held = ""
+        if self.track is not None and self.used_ids:
+            for marker in self.track.leftover():
+                self.marked = True
+                self._grammar.marker(marker, "", True)
+
+    def _take_ids(self, text: str, token_ids: Iterable[int] | None) -> None:
+        assert self.track is not None
+        if token_ids is None:
+            if text:
+                self._give_up("a text delta came without token ids" if self.used_ids else "")
+        elif self.track.push(token_ids):
+            self.used_ids = True
+        else:
+            self._give_up("the text is too far behind the token ids")
+
+    def _verdict(self, marker: str, position: int) -> bool | None:
+        """Say whether a spelling is real (True), counts by its text (False) or is plain text (None)."""
+        if self.track is None:
+            return False
+        verdict = self.track.verdict(marker, position)
+        if verdict is None:
+            self._give_up("token ids and text disagree")
+            return False
+        if marker not in self.track.known:
+            return None if marker in self._only_real else False
+        return True if verdict else None
+
+    def _give_up(self, why: str) -> None:
+        self.track = None
+        if why:
+            _log.info("splitting by text from here on: %s", why)

@@ -1,0 +1,110 @@
+"""Where a grammar puts what it has decided: events in order, joiners between bodies, blocks held whole."""
+
+from vllm_reasoning_ext.core.events import CONTENT, MARKER, REASONING, TOOL, Event, Kind
+
+_new = tuple.__new__
+
+
+class Sink:
+    """Collects the events of one output.
+
+    Args:
+        joiner: text between two reasoning bodies, and between two answer bodies of a channel grammar.
+        stream_reasoning: False keeps a block's events back until the block closes.
+    """
+
+    __slots__ = (
+        "_answer_open",
+        "_held",
+        "_reasoning_open",
+        "_to",
+        "answer_last",
+        "events",
+        "joiner",
+        "reasoning_last",
+        "stream_reasoning",
+    )
+
+    def __init__(self, joiner: str = "\n", stream_reasoning: bool = True) -> None:
+        self.joiner = joiner
+        self.stream_reasoning = stream_reasoning
+        self.events: list[Event] = []
+        self._held: list[Event] = []
+        self._to = self.events
+        # The last character of the last non-empty body, "" when there was none; `_open` when a new body has
+        # begun and holds nothing yet.
+        self.reasoning_last = ""
+        self._reasoning_open = False
+        self.answer_last = ""
+        self._answer_open = False
+
+    def put(self, kind: Kind, text: str, recipient: str | None = None) -> None:
+        if text:
+            self._to.append(_new(Event, (kind, text, False, recipient)))
+
+    def add(self, kind: Kind, text: str, recipient: str | None = None) -> None:
+        """Put text that the model did not write."""
+        if text:
+            self._to.append(_new(Event, (kind, text, True, recipient)))
+
+    def marker(self, text: str) -> None:
+        if text:
+            self._to.append(_new(Event, (MARKER, text, False, None)))
+
+    def open_reasoning(self) -> None:
+        """Begin a reasoning body (a block, or a reasoning channel's body)."""
+        self._reasoning_open = True
+        if not self.stream_reasoning:
+            self._to = self._held
+
+    def reasoning(self, text: str) -> None:
+        if not text:
+            return
+        if self._reasoning_open:
+            self._reasoning_open = False
+            if self.reasoning_last and self.reasoning_last != "\n":
+                self.add(REASONING, self.joiner)
+        self.reasoning_last = text[-1]
+        self._to.append(_new(Event, (REASONING, text, False, None)))
+
+    def close_reasoning(self) -> None:
+        """End the reasoning body: what was held because of `stream_reasoning=False` goes out."""
+        if self._held:
+            self.events.extend(self._held)
+            self._held.clear()
+        self._to = self.events
+
+    def open_answer(self) -> None:
+        """Begin an answer body of a channel grammar."""
+        self._answer_open = True
+
+    def answer(self, text: str) -> None:
+        if not text:
+            return
+        if self._answer_open:
+            self._answer_open = False
+            if self.answer_last and self.answer_last != "\n":
+                self.add(CONTENT, self.joiner)
+        self.answer_last = text[-1]
+        self._to.append(_new(Event, (CONTENT, text, False, None)))
+
+    def loose(self, text: str) -> None:
+        """Put content that stands in no body: it neither needs nor causes a joiner."""
+        self.put(CONTENT, text)
+
+    def tool(self, text: str, recipient: str | None = None) -> None:
+        """Put a tool slice's text; two answers with a call between them are not joined."""
+        self.answer_last = ""
+        self.put(TOOL, text, recipient)
+
+    def passes(self, kind: str) -> bool:
+        """Tell whether a body's text needs nothing before it: no joiner, no holding back of a block."""
+        if kind == "reasoning":
+            return self.stream_reasoning and not self._reasoning_open
+        return not self._answer_open
+
+    def take(self) -> tuple[Event, ...]:
+        """Hand over what has been put since the last time."""
+        out = tuple(self.events)
+        self.events.clear()
+        return out

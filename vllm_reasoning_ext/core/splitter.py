@@ -1,0 +1,289 @@
+"""The splitter: text and token ids in, reasoning and answer out; the one path that every surface uses."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+from vllm_reasoning_ext.core.atem import SWITCH_REACH, SWITCH_TAIL, AtemGrammar
+from vllm_reasoning_ext.core.events import Delta, Event
+from vllm_reasoning_ext.core.families import Family, get_family
+from vllm_reasoning_ext.core.floor import Floor
+from vllm_reasoning_ext.core.harmony import HarmonyGrammar
+from vllm_reasoning_ext.core.holdback import MarkerSet
+from vllm_reasoning_ext.core.ids import make_track
+from vllm_reasoning_ext.core.inline import Inline
+from vllm_reasoning_ext.core.lexer import Grammar, Lexer
+from vllm_reasoning_ext.core.marker import MarkerGrammar
+from vllm_reasoning_ext.core.sink import Sink
+from vllm_reasoning_ext.core.start import start_state
+from vllm_reasoning_ext.core.state import StartState
+
+_EMPTY = Delta()
+
+
+class _Grammar(Grammar, Protocol):
+    ended_by: str
+
+    @property
+    def plain(self) -> str: ...
+
+    @property
+    def held(self) -> int: ...
+
+    def finish(self) -> None: ...
+
+
+_GRAMMARS: dict[str, type[MarkerGrammar] | type[HarmonyGrammar] | type[AtemGrammar]] = {
+    "marker": MarkerGrammar,
+    "harmony": HarmonyGrammar,
+    "atem": AtemGrammar,
+}
+_MARKER_SETS: dict[tuple[str, ...], MarkerSet] = {}
+
+
+def _marker_set(family: Family) -> MarkerSet:
+    markers = family.markers
+    if markers not in _MARKER_SETS:
+        _MARKER_SETS[markers] = MarkerSet(markers)
+    return _MARKER_SETS[markers]
+
+
+class Splitter:
+    """Splits one model output, delta by delta (SPEC section 3).
+
+    Args:
+        family: a family's name, or "inline" for tags in the text of any model.
+        prompt: the rendered prompt's text; decides the start state.
+        prompt_token_ids: the same as token ids, read with `tokenizer`.
+        force_reasoning: None: prompt evidence, then the family's default. True: starts inside. False: reasoning
+            and header become undecided, content stays.
+        tools: False where this request offers no tools.
+        tokenizer: any transformers or tokenizers tokenizer; makes token ids decide what is a marker.
+        marker_ids: marker text -> id, where there is no tokenizer (approximate).
+        stream_reasoning: False: a block's reasoning comes in one piece when the block closes.
+        turn_openers: further turn openers, for a template the family does not know.
+        floor: "promote": a reply that has only reasoning also gives it as content (SPEC section 6).
+        joiner: text between two blocks.
+        tags, where, unclosed, max_buffer_bytes: family "inline" only (SPEC 5.4, 6).
+
+    Attributes:
+        family: the family's own name.
+        start: the StartState that was decided.
+        floored: the floor gave the reasoning as content.
+        max_held: the most characters that were kept back after a feed.
+
+    Raises:
+        ValueError: an unknown family, or an option that does not go with it.
+    """
+
+    __slots__ = (
+        "_advance",
+        "_closed",
+        "_end",
+        "_firsts",
+        "_floor",
+        "_grammar",
+        "_guard",
+        "_lexer",
+        "_plain",
+        "_sink",
+        "family",
+        "floored",
+        "max_held",
+        "start",
+    )
+
+    def __init__(
+        self,
+        family: str,
+        prompt: str | None = None,
+        *,
+        prompt_token_ids: Sequence[int] | None = None,
+        force_reasoning: bool | None = None,
+        tools: bool | None = None,
+        tokenizer: Any = None,
+        marker_ids: Mapping[str, int] | None = None,
+        stream_reasoning: bool = True,
+        turn_openers: Sequence[str] | None = None,
+        floor: Literal["off", "promote"] = "off",
+        joiner: str = "\n",
+        tags: str | Sequence[tuple[str, str]] | None = None,
+        where: Literal["prose", "anywhere", "head"] = "prose",
+        unclosed: Literal["reasoning", "content"] = "reasoning",
+        max_buffer_bytes: int = 65536,
+        start: StartState | None = None,
+    ) -> None:
+        if floor not in ("off", "promote"):
+            raise ValueError(f"floor must be 'off' or 'promote', not {floor!r}.")
+        self._closed = False
+        self._floor = Floor() if floor == "promote" else None
+        self.floored = False
+        self.max_held = 0
+        self._grammar: _Grammar | None = None
+        self._lexer: Lexer | None = None
+        self._plain = ""
+        self._guard = ""
+        self._firsts: tuple[str, ...] = ()
+        self._sink = Sink(joiner, stream_reasoning)
+        self._advance: Callable[[str, Iterable[int] | None], Sequence[Event]]
+        self._end: Callable[[], Sequence[Event]]
+        if family == "inline":
+            self.family = family
+            self.start = StartState("undecided", reason="inline tags are looked for in the output alone")
+            inline = Inline(
+                tags=tags, where=where, unclosed=unclosed, joiner=joiner, max_buffer_bytes=max_buffer_bytes
+            )
+            self._advance = lambda text, token_ids: inline.feed(text)
+            self._end = inline.finish
+            return
+        record = get_family(family)
+        self.family = record.name
+        self.start = start or start_state(
+            prompt,
+            record,
+            prompt_token_ids=prompt_token_ids,
+            tokenizer=tokenizer,
+            turn_openers=turn_openers,
+            force_reasoning=force_reasoning,
+        )
+        markers = _marker_set(record)
+        grammar: _Grammar = _GRAMMARS[record.grammar](record, self.start, self._sink, tools is not False)
+        track = make_track(record, markers, tokenizer, marker_ids)
+        self._grammar = grammar
+        self._lexer = Lexer(markers, grammar, track, frozenset(record.end_of_sequence))
+        self._guard = record.grammar
+        self._firsts = markers.firsts
+        self._advance = self._advance_family
+        self._end = self._end_family
+        self._settle()
+
+    @property
+    def held(self) -> int:
+        """How many characters are kept back now."""
+        if self._grammar is None or self._lexer is None:
+            return 0
+        return len(self._lexer.held) + self._grammar.held
+
+    @property
+    def ended_by(self) -> str:
+        """How the last reasoning ended: "closer", "tool", or "" when it has not."""
+        return self._grammar.ended_by if self._grammar is not None else ""
+
+    def feed(self, text: str, token_ids: Iterable[int] | None = None) -> Delta:
+        """Take one delta of the model's output.
+
+        Args:
+            text: the new characters; may be empty, may end anywhere.
+            token_ids: the delta's token ids; the text may lag behind them, never lead. The list is copied. None
+                means that there are none to be had: from then on the text decides.
+
+        Returns:
+            what could be decided; nothing in it is ever taken back.
+
+        Raises:
+            RuntimeError: the splitter was finished; make a new one for each output.
+        """
+        if self._closed:
+            raise RuntimeError("feed() after finish(): a splitter serves one output; make a new Splitter.")
+        plain = self._plain
+        # The path of nearly every delta: text in a body, with nothing in it that could be a marker.
+        if plain and text:
+            for first in self._firsts:
+                if first in text:
+                    break
+            else:
+                if self._is_plain(plain, text, token_ids):
+                    if plain == "reasoning":
+                        self._sink.reasoning_last = text[-1]
+                        return Delta.of_reasoning(text)
+                    self._sink.answer_last = text[-1]
+                    return Delta.of_content(text)
+        return self._deliver(self._advance(text, token_ids))
+
+    def finish(self, reason: str | None = None) -> Delta:
+        """End the output: everything kept back is released.
+
+        Args:
+            reason: the engine's finish reason ("stop", "length", "tool_calls", ...); the floor asks for it.
+
+        Returns:
+            what was kept back. The splitter is closed then.
+
+        Raises:
+            RuntimeError: it was finished before.
+        """
+        if self._closed:
+            raise RuntimeError("finish() twice: a splitter serves one output; make a new Splitter.")
+        self._closed = True
+        delta = self._deliver(self._end())
+        if self._floor is None:
+            return delta
+        promoted = self._floor.promote(reason)
+        self.floored = promoted is not None
+        return Delta((*delta.events, promoted)) if promoted is not None else delta
+
+    def _is_plain(self, plain: str, text: str, token_ids: Iterable[int] | None) -> bool:
+        """Tell whether a delta without marker characters goes out as it is; take its ids if so."""
+        lexer = self._lexer
+        if lexer is None or lexer.held:
+            return False
+        if self._guard == "marker":
+            # Blanks at the end of reasoning may stand before the closer.
+            if plain == "reasoning" and text[-1].isspace():
+                return False
+        elif self._guard == "atem" and SWITCH_TAIL.search(text, max(0, len(text) - SWITCH_REACH)):
+            return False
+        return lexer.skip(text, token_ids)
+
+    def _advance_family(self, text: str, token_ids: Iterable[int] | None) -> Sequence[Event]:
+        assert self._lexer is not None
+        self._lexer.feed(text, token_ids)
+        self._settle()
+        return self._sink.take()
+
+    def _end_family(self) -> Sequence[Event]:
+        assert self._lexer is not None
+        assert self._grammar is not None
+        self._lexer.finish()
+        self._grammar.finish()
+        return self._sink.take()
+
+    def _settle(self) -> None:
+        """Note what plain text is from here on, and how much is kept back."""
+        assert self._grammar is not None
+        held = self.held
+        if held > self.max_held:
+            self.max_held = held
+        plain = "" if self._floor is not None else self._grammar.plain
+        self._plain = plain if plain and self._sink.passes(plain) else ""
+
+    def _deliver(self, events: Sequence[Event]) -> Delta:
+        if not events:
+            return _EMPTY
+        if self._floor is not None:
+            self._floor.note(events)
+        return Delta(tuple(events))
+
+
+def split(
+    text: str,
+    family: str,
+    *,
+    token_ids: Iterable[int] | None = None,
+    finish_reason: str | None = None,
+    **options: Any,
+) -> Delta:
+    """Split a whole output: `feed` once and `finish`.
+
+    Args:
+        text: the output.
+        family: as for `Splitter`.
+        token_ids: the output's token ids, if `tokenizer` or `marker_ids` is among the options.
+        finish_reason: as for `Splitter.finish`.
+        options: every other argument of `Splitter`.
+
+    Returns:
+        the reasoning, the content and all events.
+    """
+    splitter = Splitter(family, **options)
+    first = splitter.feed(text, token_ids)
+    return Delta((*first.events, *splitter.finish(finish_reason).events))
