@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from vllm_reasoning_ext.core.events import CONTENT, MARKER, REASONING, TOOL, Delta, Event
 from vllm_reasoning_ext.core.families import FAMILIES, Family
-from vllm_reasoning_ext.core.ids import ReasoningTokenCounter, reasoning_ended
+from vllm_reasoning_ext.core.gate import ReasoningTokenCounter, reasoning_ended
 from vllm_reasoning_ext.engines import vllm_compose
 from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.handover import IdWindow
@@ -157,7 +157,8 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         events = delta.events
         first = next(i for i, e in enumerate(events) if e.kind is CONTENT or e.kind is TOOL)
         self._ids = self._window.take(delta)
-        events = (*events, *splitter.finish().events)
+        # The output goes on elsewhere: what finish() would add to end it does not belong here.
+        events = (*events, *(e for e in splitter.finish().events if not e.synthetic))
         reasoning = "".join(e.text for e in events[:first] if e.kind is REASONING)
         if self.family.grammar == "marker":
             return message(reasoning, "".join(e.text for e in events if e.kind is CONTENT or e.kind is TOOL))
