@@ -16,7 +16,10 @@ class Manager:
 
     def __init__(self) -> None:
         self.reasoning_parsers: dict[str, type] = {}
-        self.lazy_parsers = {"qwen3": ("vllm.reasoning.qwen3", "Qwen3"), "other": ("vllm.reasoning.other", "X")}
+        self.lazy_parsers = {
+            "qwen3": ("vllm.reasoning.qwen3", "Qwen3"),
+            "other": ("vllm.reasoning.other", "X"),
+        }
 
     def register_lazy_module(self, name: str, module: str, cls: str) -> None:
         self.lazy_parsers[name] = (module, cls)
@@ -52,7 +55,8 @@ def test_an_already_imported_builtin_is_replaced(manager: Manager) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keep", "kept"), [("qwen3", True), ("muse_glimmer, qwen3", True), ("all", True), ("gemma4", False), ("", False)]
+    ("keep", "kept"),
+    [("qwen3", True), ("muse_glimmer, qwen3", True), ("all", True), ("gemma4", False), ("", False)],
 )
 def test_the_operator_can_keep_the_builtin(
     manager: Manager, monkeypatch: pytest.MonkeyPatch, keep: str, kept: bool

@@ -22,7 +22,7 @@ _NAME = r"[^\s<]"
 SWITCH_TAIL = re.compile(rf"(?:to={_NAME}{{0,{ATEM_NAME_MAX}}}|to|t)\Z")
 """A tail that may become a headerless switch; searched from `SWITCH_REACH` characters before the end on."""
 SWITCH_REACH = len("to=") + ATEM_NAME_MAX
-_SWITCH = re.compile(rf"to=({_NAME}{{1,{ATEM_NAME_MAX}}})\Z")
+SWITCH = re.compile(rf"to=({_NAME}{{1,{ATEM_NAME_MAX}}})\Z")
 _RECIPIENT = re.compile(rf"to=({_NAME}+)")
 
 
@@ -204,7 +204,7 @@ class AtemGrammar:
 
     def _message(self, text: str, real: bool) -> None:
         """A `<|message|>` outside a header: a headerless switch, or a control token without a role."""
-        found = _SWITCH.match(self._tail)
+        found = SWITCH.match(self._tail)
         if found is None:
             self._flush_tail()
             if real:

@@ -458,5 +458,4 @@ class MarkerGrammar:
             self._settle_block()
         elif self.state in (State.HEAD, State.AFTER):
             self._flush_label()
-            if self.state is not State.ANSWER:
-                self._drop_blank()
+            self._drop_blank()

@@ -1,0 +1,293 @@
+"""Our detectors against SGLang's own ReasoningParser and tool parsers, without a server (0.5.20 and 0.5.23)."""
+
+import argparse
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+sglang = pytest.importorskip("sglang")
+
+from sglang.srt.entrypoints.openai.protocol import Function, Tool
+from sglang.srt.function_call.function_call_parser import FunctionCallParser
+from sglang.srt.parser.reasoning_parser import BaseReasoningFormatDetector, ReasoningParser
+from sglang.srt.server_args import ServerArgs
+
+from tests.engines.sglang_replay import output_ids, pieces, start_of, tokenizer_of
+from tests.support.wires import WIRES, of_family
+from vllm_reasoning_ext import split
+from vllm_reasoning_ext.core.families import FAMILIES
+from vllm_reasoning_ext.engines import sglang_output, sglang_register
+from vllm_reasoning_ext.engines.register import KEEP_BUILTIN, parser_names, register_sglang
+from vllm_reasoning_ext.engines.sglang_adapter import PromptFacts, SglangDetector, detector_class, family_of
+from vllm_reasoning_ext.errors import SetupError
+from vllm_reasoning_ext.serve.wires import FUNCTION, TOOLS, Wire
+
+pytestmark = pytest.mark.sglang
+
+register_sglang()
+
+NAMES: Final = sorted({name.lower() for name, _ in parser_names()})
+TOOL_PARSERS: Final = {
+    "muse_glimmer": "muse",
+    "gpt_oss": "gpt-oss",
+    "qwen3": "qwen25",
+    "minimax": "minimax-m2",
+    "minimax_m3": "minimax-m3",
+    "gemma4": "gemma4",
+    "deepseekv32": "deepseekv32",
+}
+ALL: Final = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: f"{wire.family}-{wire.name}")
+EVERY: Final = pytest.mark.parametrize("family", FAMILIES)
+
+
+@pytest.fixture(autouse=True)
+def _no_output_left_over() -> Iterator[None]:
+    yield
+    sglang_output.set_current(None)
+
+
+# Names
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_of_ours_is_ours(name: str) -> None:
+    detector = ReasoningParser(name).detector
+    assert isinstance(detector, SglangDetector)
+    assert isinstance(detector, BaseReasoningFormatDetector)
+    assert family_of(name) is detector.family
+
+
+def test_the_command_line_offers_every_name() -> None:
+    parser = argparse.ArgumentParser()
+    ServerArgs.add_cli_args(parser)
+    (action,) = [a for a in parser._actions if "--reasoning-parser" in a.option_strings]
+    assert action.choices is not None
+    assert set(NAMES) <= set(action.choices)
+
+
+@pytest.mark.parametrize(
+    ("kept", "lost"),
+    [("", {"qwen3", "gemma4"}), ("qwen3", {"gemma4"}), ("qwen3, gemma4", set()), ("all", set())],
+)
+def test_the_operator_may_keep_the_builtin(
+    monkeypatch: pytest.MonkeyPatch, kept: str, lost: set[str]
+) -> None:
+    class Builtin(BaseReasoningFormatDetector): ...
+
+    monkeypatch.setenv(KEEP_BUILTIN, kept)
+    table: dict[str, Any] = {"qwen3": Builtin, "gemma4": Builtin, "kimi": Builtin}
+    assert set(sglang_register.bind_names(table)) == lost
+    assert {name for name, found in table.items() if found is Builtin} == {"qwen3", "gemma4", "kimi"} - lost
+    assert table["qwen3_ext"] is detector_class("qwen3")
+    assert sglang_register.bind_names(table) == []
+
+
+def test_other_parsers_of_sglang_are_untouched() -> None:
+    assert family_of("kimi_k2") is None
+    assert family_of(None) is None
+    assert ReasoningParser("deepseek-r1").parse_non_stream("a</think>b") == ("a", "b")
+
+
+# The split
+
+
+def parser_for(wire: Wire, **options: Any) -> ReasoningParser:
+    parser = ReasoningParser(wire.family, tokenizer=tokenizer_of(wire.family), **options)
+    tool_parser = TOOL_PARSERS[wire.family] if options.get("tool_call_parser_active") else None
+    parser.detector.bind(PromptFacts(start_of(wire), bool(wire.cities), tool_parser))
+    return parser
+
+
+def output(ids: list[int], reason: str | None = None) -> None:
+    """Show the detector what the hooks would: the ids so far."""
+    seen = sglang_output.current() or sglang_output.Output()
+    seen.take({"output_ids": ids, "meta_info": {"finish_reason": {"type": reason} if reason else None}})
+    sglang_output.set_current(seen)
+
+
+def whole(parser: ReasoningParser, wire: Wire) -> tuple[str, str]:
+    text = "".join(text for text, _ in pieces(wire, 1))
+    output(output_ids(wire), "length" if wire.cut else "stop")
+    reasoning, content = parser.parse_non_stream(text)
+    return reasoning or "", content or ""
+
+
+def streamed(parser: ReasoningParser, wire: Wire, width: int) -> list[tuple[str, str]]:
+    got = []
+    for text, ids in pieces(wire, width):
+        output(ids)
+        got.append(parser.parse_stream_chunk(text))
+    output(output_ids(wire), "length" if wire.cut else "stop")
+    got.append(parser.parse_stream_end())
+    return [(reasoning or "", content or "") for reasoning, content in got]
+
+
+def joined(got: list[tuple[str, str]]) -> tuple[str, str]:
+    return "".join(reasoning for reasoning, _ in got), "".join(content for _, content in got)
+
+
+def raw(wire: Wire) -> str:
+    return wire.content if wire.raw is None else wire.raw
+
+
+@ALL
+def test_whole(wire: Wire) -> None:
+    assert whole(parser_for(wire, stream_reasoning=False), wire) == (wire.reasoning, raw(wire))
+
+
+@ALL
+@pytest.mark.parametrize("width", [1, 2, 3, 8, 1000])
+def test_streamed(wire: Wire, width: int) -> None:
+    assert joined(streamed(parser_for(wire), wire, width)) == (wire.reasoning, raw(wire))
+
+
+@ALL
+def test_reasoning_in_one_piece_on_request(wire: Wire) -> None:
+    got = streamed(parser_for(wire, stream_reasoning=False), wire, 1)
+    assert joined(got) == (wire.reasoning, raw(wire))
+    assert len([reasoning for reasoning, _ in got if reasoning]) <= 1
+
+
+@ALL
+def test_without_hooks_the_text_decides(wire: Wire) -> None:
+    options: dict[str, Any] = {"start": start_of(wire), "tools": bool(wire.cities)}
+    expected = split(wire.text, wire.family, **options)
+    parser = ReasoningParser(wire.family)
+    parser.detector.bind(PromptFacts(options["start"], options["tools"], None))
+    got = [parser.parse_stream_chunk(char) for char in wire.text] + [parser.parse_stream_end()]
+    assert joined([(r or "", c or "") for r, c in got]) == (expected.reasoning, expected.content)
+    assert parser.parse_non_stream(wire.text) == (expected.reasoning, expected.content)
+
+
+@EVERY
+@pytest.mark.parametrize("force", [None, True, False])
+def test_without_a_request_sglangs_guess_decides(family: str, force: bool | None) -> None:
+    expected = split("one two", family, force_reasoning=force)
+    got = ReasoningParser(family, force_reasoning=force)
+    # SGLang itself forces these names open, whatever it is asked.
+    if family in ("minimax",):
+        expected = split("one two", family, force_reasoning=True)
+    assert got.parse_non_stream("one two") == (expected.reasoning, expected.content)
+
+
+# What SGLang asks of a detector
+
+
+@EVERY
+def test_constructor_arguments_are_found_by_name(family: str) -> None:
+    request = type("Request", (), {"chat_template_kwargs": {"force_nonempty_content": True}})()
+    tokenizer = tokenizer_of(family)
+    detector = ReasoningParser(
+        family, stream_reasoning=False, request=request, tokenizer=tokenizer, tool_call_parser_active=True
+    ).detector
+    assert detector._tokenizer is tokenizer
+    assert detector._tool_parser_active
+    assert detector._floor == "promote"
+    assert detector.stream_reasoning is False
+    assert detector.thinks_internally
+
+
+@EVERY
+def test_the_scheduler_gets_its_ids(family: str) -> None:
+    tokenizer = tokenizer_of(family)
+    detector = ReasoningParser(family, tokenizer=tokenizer).detector
+    decoded = tokenizer.decode(detector.get_think_end_token_ids(tokenizer), skip_special_tokens=False)
+    assert decoded in (FAMILIES[family].closer, " to=user<|message|>", "<|channel|>final<|message|>")
+    own = detector.get_self_opened_think_start_token_ids(tokenizer)
+    assert own is None or tokenizer.decode(own, skip_special_tokens=False) == FAMILIES[family].opener
+
+
+@pytest.mark.parametrize("family", ["gpt_oss", "muse_glimmer"])
+def test_a_foreign_tokenizer_is_a_setup_error(family: str) -> None:
+    with pytest.raises(SetupError, match=r"no single token for <\|start\|>.*Remedy"):
+        ReasoningParser(family, tokenizer=tokenizer_of("qwen3"))
+
+
+@pytest.mark.parametrize("family", sorted({wire.family for wire in WIRES}))
+@pytest.mark.parametrize("content", ["", " \n"])
+def test_an_empty_answer_is_the_reasoning_on_request(family: str, content: str) -> None:
+    wire = next(wire for wire in of_family(family) if wire.reasoning and not wire.cut and not wire.cities)
+    request = type("Request", (), {"chat_template_kwargs": {"force_nonempty_content": True}})()
+    cut = wire._replace(script=wire.script.replace(wire.content, content), content="")
+    assert whole(parser_for(cut, request=request), cut)[1].strip() == wire.reasoning
+    sglang_output.set_current(None)
+    assert joined(streamed(parser_for(cut, request=request), cut, 1))[1].strip() == wire.reasoning
+
+
+@EVERY
+def test_plain_text_is_not_held(family: str) -> None:
+    # An abort never calls finish: what is held then is lost, so nothing may be that could not be a marker.
+    parser = ReasoningParser(family, force_reasoning=False)
+    parser.parse_stream_chunk("An answer")
+    assert parser.parse_stream_chunk(", of words.") == ("", ", of words.")
+
+
+def test_a_tokenizer_that_fails_does_not_end_the_reply(caplog: pytest.LogCaptureFixture) -> None:
+    class Failing:
+        def convert_tokens_to_ids(self, text: str) -> int:
+            return {"<think>": 7, "</think>": 8}.get(text, 0)
+
+        def decode(self, ids: list[int], **_: Any) -> str:
+            if len(ids) != 1:
+                raise RuntimeError("out of vocabulary")
+            return {7: "<think>", 8: "</think>"}.get(ids[0], "?")
+
+    parser = ReasoningParser("qwen3", tokenizer=Failing())
+    output([7, 1, 2, 8, 3, 4, 5])
+    with caplog.at_level(logging.DEBUG):
+        first = parser.parse_stream_chunk("<think>a</think>")
+        rest = [parser.parse_stream_chunk("b </think> c"), parser.parse_stream_end()]
+    assert "".join((r or "") + (c or "") for r, c in [first, *rest]).endswith("b </think> c")
+    assert "out of vocabulary" not in caplog.text
+
+
+# Together with SGLang's own tool parsers
+
+
+def sglang_tools() -> list[Tool]:
+    return [Tool(type="function", function=Function(**tool["function"])) for tool in TOOLS]
+
+
+def called(name: str | None, arguments: str) -> tuple[str | None, Any]:
+    return name, json.loads(arguments)
+
+
+WITH_CALLS: Final = [wire for wire in WIRES if wire.family in TOOL_PARSERS]
+TOOL_WIRES: Final = pytest.mark.parametrize("wire", WITH_CALLS, ids=lambda wire: f"{wire.family}-{wire.name}")
+
+
+@TOOL_WIRES
+def test_whole_with_sglangs_tool_parser(wire: Wire) -> None:
+    reasoning, content = whole(parser_for(wire, stream_reasoning=False, tool_call_parser_active=True), wire)
+    tools = FunctionCallParser(sglang_tools(), TOOL_PARSERS[wire.family])
+    calls: list[Any] = []
+    if tools.has_tool_call(content):
+        content, calls = tools.parse_non_stream(content)
+    assert reasoning == wire.reasoning
+    assert [called(call.name, call.parameters) for call in calls] == [
+        (FUNCTION, {"city": city}) for city in wire.cities
+    ]
+    # Beside a call, SGLang's tool parsers trim the answer themselves.
+    assert (content.strip() if calls else content) == (wire.content.strip() if calls else wire.content)
+
+
+@TOOL_WIRES
+@pytest.mark.parametrize("width", [1, 3, 1000])
+def test_streamed_with_sglangs_tool_parser(wire: Wire, width: int) -> None:
+    got = streamed(parser_for(wire, tool_call_parser_active=True), wire, width)
+    tools = FunctionCallParser(sglang_tools(), TOOL_PARSERS[wire.family])
+    answer = ""
+    calls: dict[int, list[str]] = {}
+    results = [tools.parse_stream_chunk(content) for _, content in got]
+    for text, items in [*results, tools.parse_stream_end()]:
+        answer += text or ""
+        for item in items:
+            entry = calls.setdefault(item.tool_index, ["", ""])
+            entry[0] += item.name or ""
+            entry[1] += item.parameters or ""
+    assert joined(got)[0] == wire.reasoning
+    assert [called(*call) for call in calls.values()] == [(FUNCTION, {"city": city}) for city in wire.cities]
+    assert (answer.strip() if calls else answer) == (wire.content.strip() if calls else wire.content)
