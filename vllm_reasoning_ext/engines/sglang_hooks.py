@@ -13,7 +13,7 @@ from pkgutil import resolve_name
 from typing import Any, Final
 
 from vllm_reasoning_ext.core.families import Family
-from vllm_reasoning_ext.core.ids import ReasoningTokenCounter
+from vllm_reasoning_ext.core.gate import ReasoningTokenCounter
 from vllm_reasoning_ext.core.start import start_state
 from vllm_reasoning_ext.engines import sglang_output
 from vllm_reasoning_ext.engines.sglang_adapter import (
