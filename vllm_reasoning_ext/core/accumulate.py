@@ -110,9 +110,7 @@ class StreamTextAccumulator:
         self._tool_calls = False
         self._cut = False
 
-    def push(
-        self, fragments: StreamTextFragments | Mapping[str, Iterable[str]], emit: TextEmit | None = None
-    ) -> None:
+    def push(self, fragments: StreamTextFragments | Mapping[str, Iterable[str]], emit: TextEmit | None = None) -> None:
         """Take the pieces of one chunk.
 
         Args:

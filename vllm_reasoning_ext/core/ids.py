@@ -272,5 +272,3 @@ def make_track(
         found = {**marker_ids(family, tokenizer), **(ids or {})}
         return IdTrack(family, markers, found, decoder(tokenizer)) if found else None
     return CountTrack(family, markers, ids) if ids else None
-
-
