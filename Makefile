@@ -1,0 +1,39 @@
+# Two commands matter on a fresh machine with python3.11+ and make:
+#   make demo    the parser in a real vLLM server, beside vLLM's own
+#   make test    everything that proves the package here, real engines included
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
+
+.PHONY: help venv format lint test test-light clean
+
+help: ## what there is to make
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
+
+# pip older than 25.1 knows no dependency groups, and a new virtual environment may bring one.
+$(BIN)/ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade "pip>=25.1"
+	$(PIP) -e '.[proxy,conformance]' --group dev
+	@touch $@
+
+venv: $(BIN)/ready ## .venv with the package (editable) and everything the light tests need
+
+format: venv ## ruff, fixes applied
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lint: venv ## ruff and mypy, as CI sees them
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test-light: venv ## the tests without an engine, on the built wheel, outside the checkout
+	VENV=$(CURDIR)/$(VENV) bash tests/wheel.sh
+
+test: lint test-light test-vllm test-sglang ## everything, real engines included
+
+clean: ## what builds and tests left in the checkout
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
