@@ -249,7 +249,7 @@ class MarkerGrammar:
             self._sink.close_reasoning()
             self.state = State.AFTER
             self.ended_by = "closer"
-        elif marker == family.opener and self._repeated_opener:
+        elif marker == family.opener and self._repeated_opener and not self._label:
             self._drop_blank()
             self._sink.marker(text)
             self._repeated_opener = False
@@ -349,7 +349,8 @@ class MarkerGrammar:
         self._sink.tool(text)
         if not self._call_first and not self._call_closers:
             self._after = (self._after + text[:TOOL_HOLD_MAX])[:TOOL_HOLD_MAX]
-            self._call_closers = match_call(self._family, self._after).closers
+            match = match_call(self._family, self._after)
+            self._call_closers = match.closers if match.verdict is not Verdict.NO else self._family.tool_closers
 
     def _call_marker_text(self, marker: str, text: str) -> None:
         if marker == self._family.closer and self._call_first:

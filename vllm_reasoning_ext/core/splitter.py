@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from vllm_reasoning_ext.core.atem import SWITCH_REACH, SWITCH_TAIL, AtemGrammar
+from vllm_reasoning_ext.core.atem import AtemGrammar
 from vllm_reasoning_ext.core.events import Delta, Event
 from vllm_reasoning_ext.core.families import Family, get_family
 from vllm_reasoning_ext.core.floor import Floor
@@ -47,6 +47,11 @@ def _marker_set(family: Family) -> MarkerSet:
     return _MARKER_SETS[markers]
 
 
+def _may_switch(text: str, last: str) -> bool:
+    """Tell whether the end of a text may begin ATEM's headerless switch (`atem.SWITCH_TAIL`, in a hurry)."""
+    return last == "t" or "to=" in text or text.endswith("to")
+
+
 class Splitter:
     """Splits one model output, delta by delta (SPEC section 3).
 
@@ -82,10 +87,11 @@ class Splitter:
         "_firsts",
         "_floor",
         "_grammar",
-        "_guard",
         "_lexer",
         "_plain",
         "_sink",
+        "_skip",
+        "_switches",
         "family",
         "floored",
         "max_held",
@@ -121,7 +127,7 @@ class Splitter:
         self._grammar: _Grammar | None = None
         self._lexer: Lexer | None = None
         self._plain = ""
-        self._guard = ""
+        self._switches = False
         self._firsts: tuple[str, ...] = ()
         self._sink = Sink(joiner, stream_reasoning)
         self._advance: Callable[[str, Iterable[int] | None], Sequence[Event]]
@@ -148,7 +154,8 @@ class Splitter:
         track = make_track(record, markers, tokenizer, marker_ids)
         self._grammar = grammar
         self._lexer = Lexer(markers, grammar, track, frozenset(record.end_of_sequence))
-        self._guard = record.grammar
+        self._switches = record.grammar == "atem"
+        self._skip = self._lexer.skip
         self._firsts = markers.firsts
         self._advance = self._advance_family
         self._end = self._end_family
@@ -189,12 +196,17 @@ class Splitter:
                 if first in text:
                     break
             else:
-                if self._is_plain(plain, text, token_ids):
-                    if plain == "reasoning":
-                        self._sink.reasoning_last = text[-1]
-                        return Delta.of_reasoning(text)
-                    self._sink.answer_last = text[-1]
-                    return Delta.of_content(text)
+                last = text[-1]
+                if plain == "content":
+                    if not (self._switches and _may_switch(text, last)) and self._skip(text, token_ids):
+                        self._sink.answer_last = last
+                        return Delta.of_content(text)
+                # In a block of a marker family the last blanks may stand before the closer.
+                elif not (_may_switch(text, last) if self._switches else last.isspace()) and self._skip(
+                    text, token_ids
+                ):
+                    self._sink.reasoning_last = last
+                    return Delta.of_reasoning(text)
         return self._deliver(self._advance(text, token_ids))
 
     def finish(self, reason: str | None = None) -> Delta:
@@ -219,19 +231,6 @@ class Splitter:
         self.floored = promoted is not None
         return Delta((*delta.events, promoted)) if promoted is not None else delta
 
-    def _is_plain(self, plain: str, text: str, token_ids: Iterable[int] | None) -> bool:
-        """Tell whether a delta without marker characters goes out as it is; take its ids if so."""
-        lexer = self._lexer
-        if lexer is None or lexer.held:
-            return False
-        if self._guard == "marker":
-            # Blanks at the end of reasoning may stand before the closer.
-            if plain == "reasoning" and text[-1].isspace():
-                return False
-        elif self._guard == "atem" and SWITCH_TAIL.search(text, max(0, len(text) - SWITCH_REACH)):
-            return False
-        return lexer.skip(text, token_ids)
-
     def _advance_family(self, text: str, token_ids: Iterable[int] | None) -> Sequence[Event]:
         assert self._lexer is not None
         self._lexer.feed(text, token_ids)
@@ -251,7 +250,8 @@ class Splitter:
         held = self.held
         if held > self.max_held:
             self.max_held = held
-        plain = "" if self._floor is not None else self._grammar.plain
+        waits = self._floor is not None or held > 0
+        plain = "" if waits else self._grammar.plain
         self._plain = plain if plain and self._sink.passes(plain) else ""
 
     def _deliver(self, events: Sequence[Event]) -> Delta:
