@@ -68,6 +68,13 @@ class Family:
         return tuple(dict.fromkeys(m for m in [*found, *self.end_of_sequence] if m))
 
     @property
+    def closing(self) -> tuple[str, ...]:
+        """Markers that end something; an engine may trim the text of one as a stop token."""
+        opening = ("<|start|>", "<|channel|>", "<|message|>", "<|constrain|>")
+        found = [self.closer, *(m for m in self.required if m not in opening), *self.end_of_sequence]
+        return tuple(m for m in found if m)
+
+    @property
     def control(self) -> tuple[str, ...]:
         """Every spelling that may be one control token in a tokenizer of the family."""
         pieces = [piece for _, pieces in self.parts for piece in pieces]

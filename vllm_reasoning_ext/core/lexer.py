@@ -33,9 +33,10 @@ class Lexer:
         grammar: where runs and markers go.
         track: the ids' side, or None where the text decides alone.
         only_real: markers that count only when an id vouches for them, once ids are there.
+        closing: markers that may lack their text at the end of the output (trimmed stop tokens).
     """
 
-    __slots__ = ("_grammar", "_markers", "_only_real", "_position", "held", "marked", "track", "used_ids")
+    __slots__ = ("_closing", "_grammar", "_markers", "_only_real", "_position", "held", "track", "used_ids")
 
     def __init__(
         self,
@@ -43,14 +44,15 @@ class Lexer:
         grammar: Grammar,
         track: IdTrack | CountTrack | None = None,
         only_real: frozenset[str] = frozenset(),
+        closing: frozenset[str] = frozenset(),
     ) -> None:
+        self._closing = closing
         self._markers = markers
         self._grammar = grammar
         self._only_real = only_real
         self._position = 0  # characters handed on so far
         self.track = track
         self.held = ""
-        self.marked = False  # a marker has been seen
         self.used_ids = False
 
     def feed(self, text: str, token_ids: Iterable[int] | None) -> None:
@@ -76,7 +78,6 @@ class Lexer:
                 continue
             if start > plain:
                 self._grammar.text(buffer[plain:start])
-            self.marked = True
             self._grammar.marker(marker, marker, real)
             plain = end
         hold = self._markers.partial(buffer, at)
@@ -104,9 +105,13 @@ class Lexer:
             self._grammar.text(self.held)
             self.held = ""
         if self.track is not None and self.used_ids:
-            for marker in self.track.leftover():
-                self.marked = True
-                self._grammar.marker(marker, "", True)
+            leftover = self.track.leftover()
+            if all(marker in self._closing for marker in leftover):
+                for marker in leftover:
+                    self._grammar.marker(marker, "", True)
+            else:
+                # More than a trimmed stop token: the markers were taken out of the text on its way here.
+                self._give_up("control tokens of the output have no text")
 
     def _take_ids(self, text: str, token_ids: Iterable[int] | None) -> None:
         assert self.track is not None

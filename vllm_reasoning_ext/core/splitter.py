@@ -153,7 +153,9 @@ class Splitter:
         grammar: _Grammar = _GRAMMARS[record.grammar](record, self.start, self._sink, tools is not False)
         track = make_track(record, markers, tokenizer, marker_ids)
         self._grammar = grammar
-        self._lexer = Lexer(markers, grammar, track, frozenset(record.end_of_sequence))
+        self._lexer = Lexer(
+            markers, grammar, track, only_real=frozenset(record.end_of_sequence), closing=frozenset(record.closing)
+        )
         self._switches = record.grammar == "atem"
         self._skip = self._lexer.skip
         self._firsts = markers.firsts

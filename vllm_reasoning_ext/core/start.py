@@ -128,8 +128,7 @@ def _channel_start(record: Family, prompt: str, openers: Sequence[str]) -> Start
         return _default(record, f"the prompt has no {openers[0]!r}")
     region = found[1]
     header, message, body = region.partition(atem.MESSAGE)
-    closers = harmony.CLOSERS if record.grammar == "harmony" else (*record.required[2:], *record.end_of_sequence)
-    if any(closer in (body if message else region) for closer in closers):
+    if any(closer in (body if message else region) for closer in record.closing):
         return replace(_UNDECIDED, reason="the prompt's last message is finished")
     if not message:
         return StartState("header", header=header, reason=f"the prompt ends inside the header {header!r}")
