@@ -29,9 +29,7 @@ def test_content_in_parts_and_the_other_reasoning_field_render_the_same(row: End
     assert render(row.family, row.conversation, row.kwargs, parts=True) == plain
 
 
-@pytest.mark.skipif(
-    not RECORDED.exists(), reason="needs ../shared/cases/prompt_tails.jsonl beside the repository"
-)
+@pytest.mark.skipif(not RECORDED.exists(), reason="needs ../shared/cases/prompt_tails.jsonl beside the repository")
 def test_the_recorded_endings_of_the_real_templates_are_reproduced(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -153,9 +153,7 @@ def test_only_control_ids_are_markers(name: str, size: int) -> None:
     tokenizer, family = real_tokenizer(stream.vocabulary), stream.vocabulary.partition("/")[0]
     known = VOCABULARIES[stream.vocabulary].ids
     ids = [
-        n
-        for piece in stream.pieces
-        for n in (tokenizer.spell(piece) if isinstance(piece, str) else [known[piece[0]]])
+        n for piece in stream.pieces for n in (tokenizer.spell(piece) if isinstance(piece, str) else [known[piece[0]]])
     ]
     splitter = Splitter(family, prompt=stream.prompt, tokenizer=tokenizer)
     deltas = [splitter.feed(text, token_ids=part) for text, part in _deltas(tokenizer, ids, size)]

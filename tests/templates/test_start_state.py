@@ -32,12 +32,8 @@ def test_of_every_documented_ending(vocabulary: str, form: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.skipif(
-    not RECORDED.exists(), reason="needs ../shared/cases/prompt_tails.jsonl beside the repository"
-)
+@pytest.mark.skipif(not RECORDED.exists(), reason="needs ../shared/cases/prompt_tails.jsonl beside the repository")
 def test_of_every_recorded_ending() -> None:
     states = [(row, start_state(row.rendered, row.family).kind) for row in recorded()]
-    assert [
-        (row.id, row.mode, row.rendered[-80:], row.state, kind) for row, kind in states if kind != row.state
-    ] == []
+    assert [(row.id, row.mode, row.rendered[-80:], row.state, kind) for row, kind in states if kind != row.state] == []
     assert len(states) >= 890
