@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from vllm_reasoning_ext.core.events import CONTENT, MARKER, REASONING, TOOL, Delta, Event
 from vllm_reasoning_ext.core.families import FAMILIES, Family
 from vllm_reasoning_ext.core.gate import ReasoningTokenCounter, reasoning_ended
+from vllm_reasoning_ext.core.start import start_state
 from vllm_reasoning_ext.engines import vllm_compose
 from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.handover import IdWindow
@@ -51,6 +52,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         self._splitter: GuardedSplitter | None = None
         self._counter: ReasoningTokenCounter | None = None
         self._counted: Sequence[int] = ()
+        self._tools = True
         self._reset()
 
     def _reset(self) -> None:
@@ -74,6 +76,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         """
         self._reset()
         self._counter, self._counted = None, ()
+        self._tools = tools is not False
         self._splitter = GuardedSplitter(
             vllm_log,
             self.family.name,
@@ -176,11 +179,12 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
     # vLLM's contract: ids.
 
     def is_reasoning_end(self, input_ids: Sequence[int]) -> bool:
-        """Tell whether the answer begins right after these ids (a prompt, or prompt and output)."""
+        """Tell whether the answer begins right after a prompt of these ids."""
         if self._splitter is None and self.prompt is None:
             # Up to 0.31 vLLM's non-streaming path shows the prompt to this method only.
             self.prompt = input_ids
-        return reasoning_ended(self.family, input_ids, (), self.vocabulary.ids, self.vocabulary.decode)
+        start = start_state(None, self.family, prompt_token_ids=input_ids, tokenizer=self.model_tokenizer)
+        return start.kind == "content"
 
     def is_reasoning_end_streaming(self, input_ids: Sequence[int], delta_ids: Iterable[int]) -> bool:
         """Tell whether reasoning ended anywhere within the last `delta_ids` of `input_ids`."""
@@ -193,7 +197,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         if self._counter is None or len(token_ids) < done:
             start = (self._splitter or self.begin()).start
             self._counter = ReasoningTokenCounter(
-                self.family, self.vocabulary.ids, start, self.vocabulary.decode
+                self.family, self.vocabulary.ids, start, self.vocabulary.decode, self._tools
             )
             done = 0
         self._counted = token_ids

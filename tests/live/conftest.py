@@ -1,0 +1,86 @@
+"""Real servers for the live tests: one start per configuration, shared by its tests, ended afterwards."""
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vllm_reasoning_ext.serve.tiny_model import encode
+from vllm_reasoning_ext.serve.vllm_server import TINY, VllmServer
+from vllm_reasoning_ext.serve.wires import Wire, cut_at, script_ids
+
+ROOT = Path(__file__).parents[2]
+SCRIPTED_ENGINE = Path(__file__).parent / "scripted_engine.py"
+
+
+def vllm_python() -> str:
+    """Find the interpreter that has vLLM, or skip."""
+    if importlib.util.find_spec("vllm") is not None:
+        return sys.executable
+    given = os.environ.get("VLLM_EXT_VLLM_PYTHON")
+    if not given:
+        pytest.skip("needs vLLM: bash tests/envs/vllm.sh builds its environment and prints its python")
+    return given
+
+
+class Scripted:
+    """A server whose output is dictated by the request."""
+
+    def __init__(self, server: VllmServer, tokenizer: Any) -> None:
+        self.server, self.tokenizer = server, tokenizer
+
+    def ids(self, script: str) -> list[int]:
+        return script_ids(script, self.encode)
+
+    def encode(self, text: str) -> list[int]:
+        return encode(self.tokenizer, text)
+
+    def body(self, wire: Wire, step: int = 1, **fields: Any) -> dict[str, Any]:
+        """Build the chat request of a wire."""
+        limit = cut_at(wire.script, self.encode)
+        script = ",".join(map(str, self.ids(wire.script)))
+        base = {"model": "tiny", "temperature": 0, "max_tokens": limit or 1000}
+        return base | {"vllm_xargs": {"script": script, "step": step}} | wire.request() | fields
+
+
+Start = Callable[..., Scripted]
+
+
+@pytest.fixture(scope="session")
+def start_vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
+    """Give a function that starts (or finds running) the server of a configuration.
+
+    One server runs at a time: starting another configuration ends the one before.
+    """
+    from vllm_reasoning_ext.serve.tiny_model import build_model
+
+    python = vllm_python()
+    running: dict[tuple[Any, ...], Scripted] = {}
+
+    def start(family: str, *flags: str, engine: bool = False, env: tuple[tuple[str, str], ...] = (), template: str = "") -> Scripted:
+        key = (family, flags, engine, env, template)
+        if key not in running:
+            for other in running.values():
+                other.server.stop()
+            running.clear()
+            folder = tmp_path_factory.getbasetemp()
+            model = folder / f"model-{family}"
+            tokenizer = build_model(model, family)
+            log = tmp_path_factory.mktemp("vllm") / "server.log"
+            common = ["--model", str(model), "--served-model-name", "tiny", *TINY]
+            common += ["--chat-template", str(ROOT / "templates" / f"{template or family}.jinja"), *flags]
+            if engine:
+                common += ["--logits-processors", "vllm_reasoning_ext.serve.scripted:ScriptedLogits"]
+            server = VllmServer(
+                common, log, python=python, env=dict(env), script=None if engine else SCRIPTED_ENGINE
+            )
+            running[key] = Scripted(server.__enter__(), tokenizer)
+        return running[key]
+
+    yield start
+    for scripted in running.values():
+        scripted.server.stop()
