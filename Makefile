@@ -35,5 +35,25 @@ test-light: venv ## the tests without an engine, on the built wheel, outside the
 
 test: lint test-light test-vllm test-sglang ## everything, real engines included
 
+# The engine environments lie outside the checkout, cached by their pins; see the head of tests/envs/vllm.sh.
+.PHONY: demo smoke-cuda test-vllm bench compat
+
+demo: ## a real vLLM server, nine scripted outputs, beside vLLM's own parser
+	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m vllm_reasoning_ext.serve.demo
+
+smoke-cuda: ## the demo on the vLLM of the active python3, with its GPU (never run by CI)
+	PY=$$(VLLM_EXT_VLLM_PYTHON=$${VLLM_EXT_VLLM_PYTHON:-$$(command -v python3)} bash tests/envs/vllm.sh) \
+	&& "$$PY" -c 'import torch; assert torch.cuda.is_available(), "torch sees no GPU here: make demo needs none"' \
+	&& "$$PY" -m vllm_reasoning_ext.serve.demo --cuda
+
+test-vllm: ## contract and live tests, in the vLLM environment
+	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m pytest -m vllm tests/engines tests/live
+
+bench: ## cost per token inside vLLM, beside a do-nothing parser and vLLM's own (a few minutes)
+	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m tests.bench.vllm_delta
+
+compat: ## the contract tests against vLLM 0.24, 0.28, 0.32 and 0.33 (downloads three wheels once)
+	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m tests.bench.compat
+
 clean: ## what builds and tests left in the checkout
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
