@@ -25,6 +25,22 @@ class Grammar(Protocol):
         """
 
 
+class Observer(Protocol):
+    """Who is told how spellings were read, for people who ask why; unset, it costs nothing."""
+
+    def spelling(self, marker: str, position: int, real: bool | None) -> None:
+        """Hear of a spelling.
+
+        Args:
+            marker: the spelling.
+            position: where it begins, in characters of the text fed so far.
+            real: True when a token id vouches for it, False when only the text says so, None when it is plain text.
+        """
+
+    def text_alone(self, why: str) -> None:
+        """Hear that the ids no longer count from here on."""
+
+
 class Lexer:
     """Turns deltas into `Grammar` calls; holds nothing but a tail that may become a marker.
 
@@ -36,7 +52,7 @@ class Lexer:
         closing: markers that may lack their text at the end of the output (trimmed stop tokens).
     """
 
-    __slots__ = ("_closing", "_grammar", "_markers", "_only_real", "_position", "held", "track", "used_ids")
+    __slots__ = ("_closing", "_grammar", "_markers", "_only_real", "_position", "held", "observer", "track", "used_ids")
 
     def __init__(
         self,
@@ -52,6 +68,7 @@ class Lexer:
         self._only_real = only_real
         self._position = 0  # characters handed on so far
         self.track = track
+        self.observer: Observer | None = None
         self.held = ""
         self.used_ids = False
 
@@ -73,6 +90,8 @@ class Lexer:
                 break
             marker = buffer[start:end]
             real = self._verdict(marker, base + start)
+            if self.observer is not None:
+                self.observer.spelling(marker, base + start, real)
             at = end
             if real is None:
                 continue
@@ -103,11 +122,14 @@ class Lexer:
         """Release the held tail as text, then the control tokens whose text never came."""
         if self.held:
             self._grammar.text(self.held)
+            self._position += len(self.held)
             self.held = ""
         if self.track is not None and self.used_ids:
             leftover = self.track.leftover()
             if all(marker in self._closing for marker in leftover):
                 for marker in leftover:
+                    if self.observer is not None:
+                        self.observer.spelling(marker, self._position, True)
                     self._grammar.marker(marker, "", True)
             else:
                 # More than a trimmed stop token: the markers were taken out of the text on its way here.
@@ -137,5 +159,7 @@ class Lexer:
 
     def _give_up(self, why: str) -> None:
         self.track = None
+        if why and self.observer is not None:
+            self.observer.text_alone(why)
         if why:
             _log.info("splitting by text from here on: %s", why)

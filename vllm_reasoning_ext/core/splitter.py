@@ -11,7 +11,7 @@ from vllm_reasoning_ext.core.harmony import HarmonyGrammar
 from vllm_reasoning_ext.core.holdback import MarkerSet
 from vllm_reasoning_ext.core.ids import make_track
 from vllm_reasoning_ext.core.inline import Inline
-from vllm_reasoning_ext.core.lexer import Grammar, Lexer
+from vllm_reasoning_ext.core.lexer import Grammar, Lexer, Observer
 from vllm_reasoning_ext.core.marker import MarkerGrammar
 from vllm_reasoning_ext.core.sink import Sink
 from vllm_reasoning_ext.core.start import start_state
@@ -174,6 +174,11 @@ class Splitter:
     def ended_by(self) -> str:
         """How the last reasoning ended: "closer", "tool", or "" when it has not."""
         return self._grammar.ended_by if self._grammar is not None else ""
+
+    def observe(self, observer: Observer) -> None:
+        """Tell somebody how each marker spelling is read; inline tags have nothing to tell."""
+        if self._lexer is not None:
+            self._lexer.observer = observer
 
     def feed(self, text: str, token_ids: Iterable[int] | None = None) -> Delta:
         """Take one delta of the model's output.
