@@ -64,14 +64,13 @@ def _read(family: Family, tokenizer: Any) -> Vocabulary:
         text: str = tokenizer.decode(list(token_ids), skip_special_tokens=False)
         return text
 
-    special = set(getattr(tokenizer, "all_special_ids", ()))
-    markers = (number for text, number in ids.items() if text not in family.end_of_sequence)
-    return Vocabulary(
-        ids,
-        decode,
-        frozenset(added.values()) | frozenset(ids.values()),
-        not special.isdisjoint(markers),
+    # Asked by decoding: a tokenizer's list of special ids does not hold every token that decoding skips.
+    hidden = any(
+        tokenizer.decode([number], skip_special_tokens=True) != tokenizer.decode([number], skip_special_tokens=False)
+        for text, number in ids.items()
+        if text not in family.end_of_sequence
     )
+    return Vocabulary(ids, decode, frozenset(added.values()) | frozenset(ids.values()), hidden)
 
 
 def describe(tokenizer: Any) -> str:

@@ -24,7 +24,7 @@ FAMILY: Final = "muse_glimmer"
 FLAGS: Final = (
     *("--reasoning-parser", FAMILY, "--tool-call-parser", FAMILY, "--enable-auto-tool-choice"),
     *("--logits-processors", "vllm_reasoning_ext.serve.scripted:ScriptedLogits"),
-    *("--served-model-name", "tiny", *TINY),
+    *("--served-model-name", "tiny"),
 )
 
 Replies = dict[str, tuple[ChatReply, ChatReply]]
@@ -35,28 +35,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; 0 when every wire came out right through our parser, 1 otherwise."""
     parser = argparse.ArgumentParser(prog="python -m vllm_reasoning_ext.serve.demo", description=__doc__)
     parser.add_argument("--work", type=Path, help="keep model and logs in this folder (default: a temporary one)")
+    parser.add_argument("--cuda", action="store_true", help="run on the GPU of this machine")
     parser.add_argument("--ours-only", action="store_true", help="do not start vLLM's own parser beside")
     options = parser.parse_args(arguments)
     try:
         if options.work is not None:
             options.work.mkdir(parents=True, exist_ok=True)
-            return _run(options.work, options.ours_only)
+            return _run(options.work, options.cuda, options.ours_only)
         with tempfile.TemporaryDirectory(prefix="vllm-reasoning-ext-") as folder:
-            return _run(Path(folder), options.ours_only)
+            return _run(Path(folder), options.cuda, options.ours_only)
     except SetupError as error:
         print(f"\n{error.problem}\nlog: {error.found}\n{error.remedy}", file=sys.stderr)
         return 2
 
 
-def _run(work: Path, ours_only: bool) -> int:
+def _run(work: Path, cuda: bool, ours_only: bool) -> int:
     version = _vllm_version()
     say(f"vLLM {version}, python {sys.version.split()[0]}, model and logs in {work}")
     say("building a tiny model with Muse Glimmer's control tokens ...")
     tokenizer = build_model(work / "model", FAMILY)
-    ours = _serve(work, "ours", {}, tokenizer)
+    ours = _serve(work, "ours", cuda, {}, tokenizer)
     builtin = None
     if not ours_only:
-        builtin = _serve(work, "builtin", {KEEP_BUILTIN: FAMILY}, tokenizer)
+        builtin = _serve(work, "builtin", cuda, {KEEP_BUILTIN: FAMILY}, tokenizer)
     wrong = 0
     for number, wire in enumerate(MUSE_GLIMMER, 1):
         wrong += not _show(number, wire, ours[wire.name], builtin and builtin[wire.name], version)
@@ -68,14 +69,16 @@ def _run(work: Path, ours_only: bool) -> int:
     return 1 if wrong else 0
 
 
-def _serve(work: Path, name: str, env: dict[str, str], tokenizer: Any) -> Replies:
+def _serve(work: Path, name: str, cuda: bool, env: dict[str, str], tokenizer: Any) -> Replies:
     """Run one server, send every wire to it, end it."""
     template = importlib.resources.files("vllm_reasoning_ext") / "templates" / f"{FAMILY}.jinja"
     if not template.is_file():  # an editable install: the templates stand beside the package
         template = Path(__file__).parents[2] / "templates" / f"{FAMILY}.jinja"
     shown = " ".join(f"{key}={value} " for key, value in env.items())
     say(f"starting the real server (about a minute):\n  {shown}vllm serve {work / 'model'} " + " ".join(FLAGS[:5]))
-    flags = ["--model", str(work / "model"), "--chat-template", str(template), *FLAGS]
+    # No GPU kernel for attention takes float32.
+    size = ["bfloat16" if cuda and flag == "float32" else flag for flag in TINY]
+    flags = ["--model", str(work / "model"), "--chat-template", str(template), *FLAGS, *size]
     started = time.monotonic()
     with VllmServer(
         flags, work / f"{name}.log", env=env, note=lambda waited: say(f"  still loading, {waited} s")

@@ -105,7 +105,9 @@ def build_model(directory: Path, family: str) -> Any:
         the tokenizer.
     """
     from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()
     if (directory / "model.safetensors").exists():
         return AutoTokenizer.from_pretrained(directory)
     tokens = TOKENS[family]

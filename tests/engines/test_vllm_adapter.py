@@ -1,0 +1,167 @@
+"""The adapter's answers outside the text path: start-up, request, ids, counts."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="needs vLLM: bash tests/envs/vllm.sh builds its environment")
+
+from tests.support.byte_tokenizer import byte_tokenizer
+from tests.support.vllm_drive import Case, compose
+from tests.support.wires import WIRES, of_family
+from vllm_reasoning_ext.core.families import FAMILIES
+from vllm_reasoning_ext.engines import register
+from vllm_reasoning_ext.engines.vllm_message import finish_reason, offers_tools
+from vllm_reasoning_ext.errors import SetupError
+from vllm_reasoning_ext.serve.wires import TOOLS, Wire
+
+pytestmark = pytest.mark.vllm
+
+register.register_vllm()
+
+
+def reasoning_parser(family: str, tokenizer: Any, **kwargs: Any) -> Any:
+    from vllm.reasoning import ReasoningParserManager
+
+    return ReasoningParserManager.get_reasoning_parser(family)(tokenizer, **kwargs)
+
+
+@pytest.mark.parametrize(("family", "other"), [("muse_glimmer", "qwen3"), ("gpt_oss", "qwen3")])
+def test_a_tokenizer_without_the_markers_is_a_clear_start_up_error(family: str, other: str) -> None:
+    tokenizer = byte_tokenizer(other)
+    with pytest.raises(SetupError) as caught:
+        reasoning_parser(family, tokenizer)
+    assert "<|start|>" in caught.value.problem
+    assert family in caught.value.problem
+    assert "doctor" in caught.value.remedy
+    with pytest.raises(TypeError, match=f"--reasoning-parser {family} cannot be used.*<|start|>.*Remedy"):
+        compose(family, None, tokenizer)
+
+
+def test_an_unknown_name_is_answered_with_ours() -> None:
+    from vllm.reasoning import ReasoningParserManager
+
+    with pytest.raises(KeyError, match="muse_glimmer_ext"):
+        ReasoningParserManager.get_reasoning_parser("muse_glimer")
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_the_budget_strings_are_the_familys(family: str) -> None:
+    parser = reasoning_parser(family, byte_tokenizer(family))
+    assert parser.reasoning_start_str == FAMILIES[family].reasoning_start_str
+    assert parser.reasoning_end_str == FAMILIES[family].reasoning_end_str
+
+
+@pytest.mark.parametrize(
+    ("vocabulary", "kept"),
+    [
+        ("muse_glimmer", True),
+        ("gpt_oss", True),
+        ("gemma4", True),
+        ("deepseekv32", True),  # ｜DSML｜ is a special token there
+        ("deepseekv32/v4", False),
+        ("qwen3", False),
+        ("minimax", False),
+        ("minimax_m3", False),
+    ],
+)
+def test_special_tokens_stay_in_the_text_where_a_marker_is_one(vocabulary: str, kept: bool) -> None:
+    request = SimpleNamespace(skip_special_tokens=True, spaces_between_special_tokens=True)
+    reasoning_parser(vocabulary.partition("/")[0], byte_tokenizer(vocabulary)).adjust_request(request)
+    assert request.skip_special_tokens is not kept
+    assert request.spaces_between_special_tokens is not kept
+
+
+def ends(case: Case, step: int) -> int | None:
+    """Ask as the engine core does, step by step; give the number of tokens after which a grammar applies."""
+    parser = reasoning_parser(case.wire.family, case.tokenizer)
+    if parser.is_reasoning_end(case.prompt):
+        return 0
+    for at in range(0, len(case.ids), step):
+        new = case.ids[at : at + step]
+        if parser.is_reasoning_end_streaming(case.prompt + case.ids[: at + len(new)], new):
+            return at + len(new)
+    return None
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: f"{wire.family}-{wire.name}")
+def test_a_grammar_applies_from_the_answer_on(wire: Wire) -> None:
+    """However many tokens a step, the answer is found in the step that holds its beginning."""
+    case = Case(wire)
+    first = ends(case, 1)
+    if "a call in an open block" in wire.name or wire.cut or "plain answer" in wire.name or "two calls" in wire.name:
+        assert first is None  # nothing in the ids says that an answer begins
+        return
+    assert first is not None
+    written = case.tokenizer.decode(case.ids[:first], skip_special_tokens=False)
+    answer = wire.content or wire.raw or ""
+    if wire.family == "muse_glimmer" and wire.cities:
+        answer = "<atem:function_calls>"
+    rest = case.tokenizer.decode(case.ids[first:], skip_special_tokens=False)
+    assert rest.lstrip().startswith(answer.lstrip())
+    assert not written.endswith(answer)
+    for step in (2, 3, 7, 1000):
+        later = ends(case, step)
+        assert later == min(-(-first // step) * step, len(case.ids))
+
+
+@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: f"{wire.family}-{wire.name}")
+def test_the_count_is_incremental_and_starts_anew(wire: Wire) -> None:
+    case = Case(wire)
+    parser = case.parser(wire.family)
+    case.parser(wire.family)
+    parser.set_prompt_token_ids(case.prompt)
+    whole = parser.count_reasoning_tokens(case.ids)
+    growing = [parser.count_reasoning_tokens(case.ids[:n]) for n in (1, len(case.ids) // 2, len(case.ids))]
+    assert growing == sorted(growing)
+    assert growing[-1] == whole
+    # One token is one byte here, so every character of reasoning is counted; blanks at a boundary may be too.
+    assert len(wire.reasoning) <= whole <= len(wire.reasoning) + 4
+
+
+def test_one_object_serves_several_choices() -> None:
+    """Up to vLLM 0.30 all choices of a request share one parser."""
+    wires = of_family("qwen3")[:2]
+    cases = [Case(wire) for wire in wires]
+    parser = cases[0].parser("qwen3")
+    parser.set_prompt_token_ids(cases[0].prompt)
+    for case in [*cases, *cases]:
+        text = "".join(text for text, _ in case.deltas(1000))
+        reasoning, content, _ = parser.parse(text, case.request, model_output_token_ids=case.ids)
+        assert (reasoning or "", content) == (case.wire.reasoning, case.wire.content)
+        assert bool(parser.count_reasoning_tokens(case.ids)) is bool(case.wire.reasoning)
+
+
+@pytest.mark.parametrize(
+    ("fields", "offered"),
+    [
+        ({}, False),
+        ({"tools": []}, False),
+        ({"tools": TOOLS}, True),
+        ({"tools": TOOLS, "tool_choice": "none"}, False),
+        ({"tools": TOOLS, "tool_choice": "required"}, True),
+        ({"tools": None, "tool_choice": "auto"}, False),
+    ],
+)
+def test_whether_a_request_offers_tools(fields: dict[str, Any], offered: bool) -> None:
+    assert offers_tools(SimpleNamespace(**fields)) is offered
+
+
+@pytest.mark.parametrize(
+    ("fields", "output", "context", "reason"),
+    [
+        ({"max_tokens": 5}, 5, None, "length"),
+        ({"max_tokens": 5}, 4, None, None),
+        ({"max_tokens": None, "max_completion_tokens": 3}, 3, None, "length"),
+        ({"max_output_tokens": 3}, 3, None, "length"),
+        ({}, 90, 100, "length"),
+        ({}, 89, 100, None),
+        ({}, 1000, None, None),
+    ],
+)
+def test_a_cut_is_recognised_by_the_limits(
+    fields: dict[str, Any], output: int, context: int | None, reason: str | None
+) -> None:
+    config = SimpleNamespace(max_model_len=context) if context else None
+    assert finish_reason(SimpleNamespace(**fields), output, [0] * 10, config) == reason
