@@ -1,0 +1,1 @@
+"""What runs: middleware and proxy around the wire translators, and the demo."""
