@@ -89,9 +89,7 @@ def as_parts(messages: Messages) -> Messages:
     return [
         {
             **message,
-            "content": [
-                {"type": "text", "text": t} for t in (message["content"][:h], message["content"][h:])
-            ],
+            "content": [{"type": "text", "text": t} for t in (message["content"][:h], message["content"][h:])],
         }
         for message, h in halves
     ]
@@ -126,9 +124,7 @@ def render(
         "open": {"continue_reasoning": True},
     }.get(how, {"add_generation_prompt": True})
     tools = [WEATHER] if any("tool_calls" in message for message in messages) else None
-    rendered = byte_tokenizer(family).apply_chat_template(
-        renamed, tools=tools, tokenize=False, **ending, **kwargs
-    )
+    rendered = byte_tokenizer(family).apply_chat_template(renamed, tools=tools, tokenize=False, **ending, **kwargs)
     assert isinstance(rendered, str)
     return rendered
 

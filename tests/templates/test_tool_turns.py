@@ -1,4 +1,4 @@
-"""What the templates write for parallel tool calls and their results, and the message forms they take."""
+"""What the templates write for tool calls and their results, and the message forms they take."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def _dsml(outer: str, gap: str) -> str:
     )
 
 
-_RESULTS_V4 = "<｜User｜><tool_result>20C</tool_result><tool_result>noon</tool_result><｜Assistant｜><think>"
+_RESULTS_V4 = "<｜User｜><tool_result>20C</tool_result>\n\n<tool_result>noon</tool_result><｜Assistant｜><think>"
 
 TURNS = {
     "qwen3 2504": (
@@ -181,24 +181,19 @@ def test_parallel_calls_and_their_results(name: str) -> None:
     assert rendered[-len(tail) :] == tail
 
 
-BEGINNINGS = {
-    "deepseekv32": "<｜begin▁of▁sentence｜>Sys.",
-    "qwen3": "<|im_start|>system\nSys.",
-    "glm": "[gMASK]<sop>",
-    "minimax": "]~!b[]~b]system\nSys.",
-    "minimax_m3": "]~b]system\n<thinking_instructions>",
-    "gemma4": "<bos><|turn>system\nSys.",
-    "gpt_oss": "<|start|>system<|message|>",
-    "muse_glimmer": "<|begin_of_text|><|start|>system<|message|>Sys.\n\nReasoning strength: high.",
-}
+@pytest.mark.parametrize("revision", ["v4", "v4.1"])
+def test_deepseek_v4_joins_what_the_user_side_says_in_a_row(revision: str) -> None:
+    asked = [*PARALLEL, {"role": "user", "content": "And Lyon?"}, {"role": "user", "content": "And Nice?"}]
+    rendered = _render("deepseekv32", asked, revision=revision)
+    assert rendered.endswith(
+        "<｜User｜><tool_result>20C</tool_result>\n\n<tool_result>noon</tool_result>"
+        "\n\nAnd Lyon?\n\nAnd Nice?<｜Assistant｜><think>"
+    )
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_prompt_begins_as_the_family_does_and_declares_its_tools(family: str) -> None:
-    rendered = _render(family, CONVERSATIONS["system_user"])
-    assert rendered.startswith(BEGINNINGS[family])
-    assert rendered.count("Sys.") == 1
-    assert "Tell the weather of a city." in rendered
+def test_tools_are_declared_once(family: str) -> None:
+    assert _render(family, CONVERSATIONS["system_user"]).count("Tell the weather of a city.") == 1
 
 
 @pytest.mark.parametrize("family", FAMILIES)
