@@ -135,7 +135,7 @@ class Splitter:
         if family == "inline":
             self.family = family
             self.start = StartState("undecided", reason="inline tags are looked for in the output alone")
-            inline = Inline(tags=tags, where=where, unclosed=unclosed, joiner=joiner, max_buffer_bytes=max_buffer_bytes)
+            inline = Inline(tags, where, unclosed, joiner, max_buffer_bytes, force_reasoning, self._sink)
             self._advance = lambda text, token_ids: inline.feed(text)
             self._end = inline.finish
             return
