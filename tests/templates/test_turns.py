@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("transformers")
 pytest.importorskip("jinja2")
 
+from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from tests.support.byte_tokenizer import FAMILIES, byte_tokenizer, template_text
@@ -76,3 +77,14 @@ def test_no_helper_of_an_engine_is_needed(family: str) -> None:
     full = byte_tokenizer(family).apply_chat_template(asked, tokenize=False, add_generation_prompt=True)
     undated = re.sub(r"\n?Current date: \d{4}-\d\d-\d\d\.?", "", full)
     assert bare.render(messages=asked, add_generation_prompt=True) == undated
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_engine_finds_the_documented_variables(family: str) -> None:
+    """Engines hand on only those request variables that the template reads from outside."""
+    text = template_text(family)
+    comment = text[: text.index("-#}")]
+    documented = set(re.findall(r"^    (?:thinking or )?([a-z_]+)(?: \(.*?\))?: ", comment, re.MULTILINE))
+    read = find_undeclared_variables(ImmutableSandboxedEnvironment().parse(text))
+    assert "continue_reasoning" in documented
+    assert documented <= read
