@@ -1,0 +1,1 @@
+"""The conformance kit: cases, and the runner that tries each of them cut in every way."""
