@@ -25,10 +25,10 @@ LENGTHS = (1_000, 4_000, 16_000, 32_000)
 ROUNDS = 5
 VOCABULARY = 200_000
 WORDS = (
-    "the of and to a in is it that we can not this so let me think about what they want first then but if 40 , . "
-    "next start at point get least result two cost right must total each part take out state not step put"
+    "the of and to a in is it that we can this so let me think about they want if 40 , . as be for have with from "
+    "next start at point by get two cost each part take state or step value sum first more then which you there"
 ).split()
-"""A quarter of these end in `t` or `to`, which the ATEM grammar has to hold back."""
+"""A quarter of these end in `t` or `to`, which the ATEM grammar has to hold back, as in English text."""
 
 HOOK_LIMIT, PLAIN_LIMIT, GROWTH_LIMIT, BUILTIN_FACTOR, SETUP_LIMIT = 1.5, 2.0, 1.2, 500, 100
 

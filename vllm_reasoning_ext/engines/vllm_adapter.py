@@ -46,6 +46,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
     def __init__(self, tokenizer: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(tokenizer, *args, **kwargs)
         self.vocabulary = vocabulary(self.family, tokenizer)
+        self._channels = self.family.grammar != "marker"
         template = kwargs.get("chat_template_kwargs") or {}
         self.floor = "promote" if template.get("force_nonempty_content") is True else "off"
         self.prompt: Sequence[int] | None = None
@@ -108,7 +109,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         splitter = self.begin(offers_tools(request))
         events = (*splitter.feed(model_output).events, *splitter.finish().events)
         reasoning = "".join(e.text for e in events if e.kind is REASONING)
-        if self.family.grammar != "marker" and offers_tools(request) and any(e.kind is TOOL for e in events):
+        if self._channels and offers_tools(request) and any(e.kind is TOOL for e in events):
             # The tool parser reads this grammar itself: it gets the output as it was, thoughts cut out.
             content = "".join(e.text for e in events if e.kind is not REASONING)
         else:
@@ -127,12 +128,18 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         """Split one delta; only the delta arguments are read, the others differ between vLLM's modes."""
         splitter = self._splitter or self.begin()
         delta = splitter.feed(delta_text, delta_token_ids)
+        if self._channels:
+            if delta.reasoning == delta_text and not delta.content:
+                self._header = ""
+            elif any(event.kind is TOOL for event in delta.events):
+                return self._hand_over(splitter, delta)
+            else:
+                self._remember_header(delta.events)
+            return message(delta.reasoning, delta.content)
         self._window.track(delta_text, delta_token_ids, delta)
-        if self._hands_over(delta):
+        if delta.content:
             return self._hand_over(splitter, delta)
-        if self.family.grammar != "marker":
-            self._remember_header(delta.events)
-        return message(delta.reasoning, delta.content)
+        return message(delta.reasoning, "")
 
     def has_engine_confirmed_reasoning_end(self) -> bool:
         """Tell whether the rest of the output belongs to the tool parser."""
@@ -150,20 +157,15 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         self._splitter = None
         return message(delta.reasoning, delta.content)
 
-    def _hands_over(self, delta: Delta) -> bool:
-        if self.family.grammar == "marker":
-            return bool(delta.content)
-        return bool(delta.content) and any(event.kind is TOOL for event in delta.events)
-
     def _hand_over(self, splitter: GuardedSplitter, delta: Delta) -> Any:
         self._moved = True
         events = delta.events
         first = next(i for i, e in enumerate(events) if e.kind is CONTENT or e.kind is TOOL)
-        self._ids = self._window.take(delta)
+        self._ids = [] if self._channels else self._window.take(delta)
         # The output goes on elsewhere: what finish() would add to end it does not belong here.
         events = (*events, *(e for e in splitter.finish().events if not e.synthetic))
         reasoning = "".join(e.text for e in events[:first] if e.kind is REASONING)
-        if self.family.grammar == "marker":
+        if not self._channels:
             return message(reasoning, "".join(e.text for e in events if e.kind is CONTENT or e.kind is TOOL))
         self._remember_header(events[:first])
         raw = "".join(e.text for e in events[first:] if not e.synthetic or e.kind is TOOL)
