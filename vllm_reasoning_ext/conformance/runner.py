@@ -7,11 +7,16 @@ One line of a `.jsonl` file is one case:
      "split": [["marker", "<think>\\n"], ["reasoning", "a plan"], ["marker", "</think>"], ["content", "done"]]}
 
 `split` lists pieces `[kind, text]` or `[kind, text, times]`. A kind with a plus sign (`+reasoning`) is text that the
-splitter adds. Optional keys: `options` (arguments of `Splitter`, the prompt among them), `start` (the start state's
-kind), `finish` (the finish reason), `recipients` (of the tool slices, in order; neighbours to the same one count once), `live` (what must come out after
-which characters: `[fed, reasoning, content]`), `ids` ("no": text alone, the default; "too": the same with token ids;
-"only": with ids alone), `quoted` (spans `[start, end]` whose markers are spelled from ordinary tokens), `trimmed`
-(control tokens at the end whose text never came).
+splitter adds. Optional keys:
+
+    options     arguments of `Splitter`, the prompt among them
+    start       the kind of the start state
+    finish      the finish reason
+    recipients  of the tool slices, in order; neighbours to the same one count once
+    live        what must come out right after which characters: `[fed, reasoning, content]`
+    ids         "no": text alone, the default; "too": the same with token ids; "only": with ids alone
+    quoted      spans `[start, end]` whose markers are spelled from ordinary tokens
+    trimmed     control tokens at the end whose text never came
 """
 
 import json
