@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple
 
 from vllm_reasoning_ext.core.events import MARKER, REASONING, Delta, Event
-from vllm_reasoning_ext.core.inline import BUFFER_BYTES, DEFAULT_TAGS, Inline
+from vllm_reasoning_ext.core.inline import BUFFER_BYTES, DEFAULT_TAGS
+from vllm_reasoning_ext.core.splitter import Splitter
 from vllm_reasoning_ext.core.tags import TagPair
 
 INLINE: Final = "inline"
@@ -52,8 +53,8 @@ class Translation:
     """
 
     tags: tuple[TagPair, ...] = DEFAULT_TAGS
-    where: str = "prose"
-    unclosed: str = "content"
+    where: Literal["prose", "anywhere", "head"] = "prose"
+    unclosed: Literal["content", "reasoning"] = "content"
     max_buffer_bytes: int = BUFFER_BYTES
     family: str = INLINE
     implicit_open: bool = False
@@ -80,48 +81,31 @@ class Translation:
         return silent.feed(text).content + silent.finish().content
 
 
-class _Machine(Protocol):
-    def feed(self, text: str) -> Delta: ...
-    def finish(self, reason: str | None = None) -> Delta: ...
-
-
-class _InlineMachine:
-    def __init__(self, settings: Translation) -> None:
-        self._inline = Inline(
-            settings.tags,
-            settings.where,
-            settings.unclosed,
-            settings.joiner,
-            settings.max_buffer_bytes,
-            force_reasoning=settings.implicit_open,
-        )
-
-    def feed(self, text: str) -> Delta:
-        return Delta(tuple(self._inline.feed(text)))
-
-    def finish(self, reason: str | None = None) -> Delta:
-        return Delta(tuple(self._inline.finish()))
-
-
-def _machine(settings: Translation) -> _Machine:
-    if settings.family == INLINE:
-        return _InlineMachine(settings)
-    from vllm_reasoning_ext.core.splitter import Splitter
-
+def _splitter(settings: Translation) -> Splitter:
     # No prompt is at hand here: the switch is all that is known about where the output starts.
     force = True if settings.implicit_open else None
-    return Splitter(settings.family, force_reasoning=force, joiner=settings.joiner)
+    if settings.family != INLINE:
+        return Splitter(settings.family, force_reasoning=force, joiner=settings.joiner)
+    return Splitter(
+        INLINE,
+        force_reasoning=force,
+        joiner=settings.joiner,
+        tags=settings.tags,
+        where=settings.where,
+        unclosed=settings.unclosed,
+        max_buffer_bytes=settings.max_buffer_bytes,
+    )
 
 
 class TextSplit:
     """The split of one text, counted."""
 
-    __slots__ = ("_answer", "_last", "_machine", "_reasoning", "_settings", "_surface", "closed", "found")
+    __slots__ = ("_answer", "_last", "_reasoning", "_settings", "_splitter", "_surface", "closed", "found")
 
     def __init__(self, settings: Translation, surface: str, mode: str) -> None:
         self._settings = settings
         self._surface = (surface, mode)
-        self._machine = _machine(settings)
+        self._splitter = _splitter(settings)
         self._reasoning = self._answer = 0
         self._last: Event | None = None  # the last event with a visible character
         self.found = False  # a marker was taken out
@@ -129,14 +113,14 @@ class TextSplit:
 
     def feed(self, text: str) -> Delta:
         """Take the next characters."""
-        return self._counted(self._machine.feed(text))
+        return self._counted(self._splitter.feed(text))
 
     def finish(self, reason: str | None = None) -> Delta:
         """Release what is held; nothing after the first call."""
         if self.closed:
             return Delta()
         self.closed = True
-        delta = self._counted(self._machine.finish(reason))
+        delta = self._counted(self._splitter.finish(reason))
         if self._settings.observe is not None and self._surface[0]:
             unterminated = self._last is not None and self._last.kind is REASONING
             if self._settings.family == INLINE and self._settings.unclosed == "content":
