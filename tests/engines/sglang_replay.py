@@ -16,8 +16,8 @@ TEMPLATES: Final = Path(__file__).parents[2] / "templates"
 tokenizer_of: Final[Callable[[str], Any]] = cache(lambda family: build_tokenizer(TOKENS[family]))
 
 
-def start_of(wire: Wire) -> StartState:
-    """Read the start state of a wire's request from its rendered prompt."""
+def prompt_ids(wire: Wire) -> list[int]:
+    """Render the prompt of a wire's request."""
     tokenizer = tokenizer_of(wire.family)
     continued = wire.prompt != "turn"
     text = tokenizer.apply_chat_template(
@@ -29,7 +29,12 @@ def start_of(wire: Wire) -> StartState:
         continue_final_message=continued,
         **wire.kwargs,
     )
-    return start_state(None, wire.family, prompt_token_ids=encode(tokenizer, text), tokenizer=tokenizer)
+    return encode(tokenizer, text)
+
+
+def start_of(wire: Wire) -> StartState:
+    """Read the start state of a wire's request from its rendered prompt."""
+    return start_state(None, wire.family, prompt_token_ids=prompt_ids(wire), tokenizer=tokenizer_of(wire.family))
 
 
 def output_ids(wire: Wire) -> list[int]:

@@ -17,6 +17,7 @@ ANSWER_TO_MUSE: Final = "<|start|>assistant to=user<|message|>{}<|eom|>"
 ANSWER_TO_HARMONY: Final = "<|start|>assistant<|channel|>final<|message|>{}<|return|>"
 CALL_TO_HARMONY: Final = "<|start|>assistant<|channel|>commentary to={}<|constrain|>json<|message|>{}<|call|>"
 HARMONY_ENDS: Final = ("<|call|>", "<|end|>", "<|return|>")
+_INSIDE_MARKER: Final = re.compile(r"(?<=<)(?=\|)")
 HARMONY_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
@@ -54,6 +55,11 @@ def _runs(events: Iterable[Event]) -> list[Event]:
     return runs
 
 
+def _answer(frame: str, text: str) -> str:
+    """Frame an answer, cut inside every `<|`: to these parsers, who see no ids, a quoted marker is one."""
+    return "".join(frame.format(part) for part in _INSIDE_MARKER.split(text))
+
+
 def _plain(runs: Iterable[Event]) -> str:
     return "".join(run.text for run in runs)
 
@@ -74,7 +80,7 @@ class MuseFraming:
     def _framed(self, run: Event) -> str:
         if run.kind is CONTENT:
             self._in_call = False
-            return ANSWER_TO_MUSE.format(run.text)
+            return _answer(ANSWER_TO_MUSE, run.text)
         text = run.text
         if not self._in_call and not text.startswith("<|start|>"):
             text = f"<|start|>{text}"  # a headerless switch, which SGLang's parser would take for prose
@@ -85,7 +91,7 @@ class MuseFraming:
 
 
 class HarmonyFraming:
-    """For `--tool-call-parser gpt-oss`: one spelling of the call's header, and every answer a final message."""
+    """For `--tool-call-parser gpt-oss`: every call's header in one spelling, every answer a final message."""
 
     def __init__(self, whole: bool) -> None:
         self._whole = whole
@@ -99,12 +105,12 @@ class HarmonyFraming:
             return _plain(runs)
         out = [part for run in runs for part in self._framed(run)]
         if ends:
-            out += [self._close_call(), self._answer("", ends=True)]
+            out += [self._close_call(), self._write_answer("", ends=True)]
         return "".join(out)
 
     def _framed(self, run: Event) -> list[str]:
         if run.kind is CONTENT:
-            return [self._close_call(), self._answer(run.text, ends=False)]
+            return [self._close_call(), self._write_answer(run.text, ends=False)]
         out = []
         call = self._call
         if call is not None and (call.text.endswith(HARMONY_ENDS) or call.recipient != run.recipient):
@@ -113,14 +119,14 @@ class HarmonyFraming:
         self._call = run if call is None else Event(TOOL, call.text + run.text, False, run.recipient)
         return out
 
-    def _answer(self, text: str, *, ends: bool) -> str:
+    def _write_answer(self, text: str, *, ends: bool) -> str:
         self._waiting += text
         # After a call SGLang's parser swallows what may be the word "commentary", piece by piece.
         undecided = self._after_call and "commentary".startswith(self._waiting.strip().lower())
         if not self._waiting or (undecided and not ends):
             return ""
         text, self._waiting, self._after_call = self._waiting, "", False
-        return ANSWER_TO_HARMONY.format(text)
+        return _answer(ANSWER_TO_HARMONY, text)
 
     def _close_call(self) -> str:
         call, self._call = self._call, None
@@ -132,10 +138,11 @@ class HarmonyFraming:
         name = call.recipient or ""
         if not (message and HARMONY_NAME.fullmatch(name) and _is_json(body)):
             # SGLang's parser would drop it without a word; shown as it stands it is at least there.
-            return ANSWER_TO_HARMONY.format(call.text)
-        before = self._answer("", ends=True)
+            return _answer(ANSWER_TO_HARMONY, call.text)
+        before = self._write_answer("", ends=True)
         self._after_call = True
-        return before + CALL_TO_HARMONY.format(name, body)
+        # In JSON a "<" can only stand in a string, where the escape means the same and is no marker.
+        return before + CALL_TO_HARMONY.format(name, body.replace("<", "\\u003c"))
 
 
 def _is_json(text: str) -> bool:

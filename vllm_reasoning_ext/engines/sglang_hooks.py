@@ -28,14 +28,15 @@ from vllm_reasoning_ext.engines.vocabulary import vocabulary
 log = logging.getLogger("sglang.reasoning_ext")
 
 FACTS: Final = "_vllm_reasoning_ext"
-"""The private attribute of a request that carries its PromptFacts to the detectors of its choices."""
+"""The private attribute that carries an API request's PromptFacts, and an engine request's Counting."""
 
 _OPENAI: Final = "sglang.srt.entrypoints.openai."
 _CHAT: Final = _OPENAI + "serving_chat.OpenAIServingChat."
 
-_counting: ContextVar[Callable[[], ReasoningTokenCounter] | None] = ContextVar(
-    "vllm_reasoning_ext_sglang_counting", default=None
-)
+Counting = Callable[[], ReasoningTokenCounter]
+"""Makes the counter of one choice; there is one for each request that our parsers split."""
+
+_counting: ContextVar[Counting | None] = ContextVar("vllm_reasoning_ext_sglang_counting", default=None)
 
 
 def quietly(hook: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,6 +64,8 @@ def after_convert(result: Any, serving: Any, *_: Any, **__: Any) -> None:
     generate, request = result
     prompt = generate.text if isinstance(generate.text, str) else generate.input_ids
     generate.require_reasoning = _bind(serving, family, request, prompt, generate.require_reasoning)
+    # Chat converts in a thread, whose context variables are lost; the request for the engine is passed on.
+    setattr(generate, FACTS, _counting.get())
 
 
 async def around_make_request(
@@ -99,7 +102,7 @@ def _bind(serving: Any, family: Family, request: Any, prompt: Any, guess: bool) 
     tools = bool(request.tools) and request.tool_choice != "none"
     setattr(request, FACTS, PromptFacts(start, tools, serving.tool_call_parser))
     known = vocabulary(family, tokenizer)
-    _counting.set(partial(ReasoningTokenCounter, family, known.ids, start, known.decode))
+    _counting.set(partial(ReasoningTokenCounter, family, known.ids, start, known.decode, tools))
     # Undecided means that the model chooses; then the request's own switch is the best guess there is.
     return {"reasoning": True, "header": True, "content": False}.get(start.kind, bool(guess))
 
@@ -125,8 +128,11 @@ def after_skip_special_tokens(_result: Any, serving: Any, request: Any, *_: Any,
 # The output's token ids.
 
 
-async def _watched(stream: AsyncGenerator[Any, None], increments: bool) -> AsyncIterator[Any]:
-    counting = _counting.get()
+async def _watched(
+    stream: AsyncGenerator[Any, None], counting: Counting | None, increments: bool
+) -> AsyncIterator[Any]:
+    # Set anew in the task that reads the stream and then parses, see `after_convert`.
+    _counting.set(counting)
     outputs: dict[int, Output] = {}
     counters: dict[int, ReasoningTokenCounter] = {}
     # Closed together with ours: SGLang releases a request whose client has gone when its generator is closed.
@@ -162,10 +168,9 @@ def _count(counter: ReasoningTokenCounter, output: Output, new: int, item: dict[
 
 def around_generate(original: Callable[..., Any], manager: Any, obj: Any, *args: Any, **kwargs: Any) -> Any:
     """Watch a request's token stream (AROUND the generator `TokenizerManager.generate_request`)."""
-    increments = bool(
-        getattr(manager, "incremental_streaming_output", False) and getattr(obj, "stream", False)
-    )
-    return _watched(original(manager, obj, *args, **kwargs), increments)
+    increments = bool(getattr(manager, "incremental_streaming_output", False) and getattr(obj, "stream", False))
+    counting = getattr(obj, FACTS, None) or _counting.get()
+    return _watched(original(manager, obj, *args, **kwargs), counting, increments)
 
 
 @quietly
@@ -176,6 +181,30 @@ def after_decode(_result: Any, _serving: Any, item: Any, *_: Any, **__: Any) -> 
     sglang_output.set_current(output)
 
 
+# The tool parser after us.
+
+MOST_STEPS: Final = 256
+"""Calls of a tool parser for one delta; more means that it repeats itself."""
+
+
+def around_tool_chunk(original: Callable[..., Any], parser: Any, text: str, *args: Any, **kwargs: Any) -> Any:
+    """Let a tool parser finish a delta (AROUND `FunctionCallParser.parse_stream_chunk`).
+
+    Most of SGLang's tool parsers take one step a delta, a name or its arguments, for they count on one token
+    at a time. A call that we held back comes whole: they are asked again, without text, until they are done.
+    """
+    answer, calls = original(parser, text, *args, **kwargs)
+    if _counting.get() is None:
+        return answer, calls
+    steps = 0
+    more = bool(calls)
+    while more and steps < MOST_STEPS:
+        further, next_calls = original(parser, "")
+        answer, calls = (answer or "") + (further or ""), [*calls, *next_calls]
+        more, steps = bool(further or next_calls), steps + 1
+    return answer, calls
+
+
 HOOKS: Final[tuple[tuple[str, Callable[..., Any], str], ...]] = (
     ("sglang.srt.parser.reasoning_parser.ReasoningParser.__init__", after_parser_init, "AFTER"),
     (_CHAT + "_convert_to_internal_request", after_convert, "AFTER"),
@@ -183,6 +212,11 @@ HOOKS: Final[tuple[tuple[str, Callable[..., Any], str], ...]] = (
     (_CHAT + "_decode_response", after_decode, "AFTER"),
     (_OPENAI + "serving_responses.OpenAIServingResponses._make_request", around_make_request, "AROUND"),
     ("sglang.srt.managers.tokenizer_manager.TokenizerManager.generate_request", around_generate, "AROUND"),
+    (
+        "sglang.srt.function_call.function_call_parser.FunctionCallParser.parse_stream_chunk",
+        around_tool_chunk,
+        "AROUND",
+    ),
 )
 
 

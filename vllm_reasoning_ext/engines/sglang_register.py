@@ -99,8 +99,8 @@ def _report(replaced: list[str], missing: list[str]) -> None:
 
 
 def _say(line: str) -> None:
-    """Log a line at INFO; at once, or as soon as SGLang has set up its log, which it does after its plugins."""
-    if logging.getLogger().handlers:
+    """Log a line at INFO: at once, or when SGLang has set up its log, which it does after loading plugins."""
+    if logging.getLogger().handlers and log.isEnabledFor(logging.INFO):
         log.info(line)
         return
     from sglang.srt.plugins.hook_registry import HookRegistry, HookType

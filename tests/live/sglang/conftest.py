@@ -1,6 +1,7 @@
 """The SGLang servers of the live tests: one at a time, a tiny model per family with its own template."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -61,13 +62,51 @@ class Served(NamedTuple):
     tokenizer: Any
 
 
+class Servers:
+    """At most one running server: asking for another setup stops the one before."""
+
+    def __init__(self, build: Callable[[str], tuple[Path, Any]], folder: Callable[[str], Path]) -> None:
+        self._build, self._folder = build, folder
+        self._running: ExitStack | None = None
+        self._served: Served | None = None
+
+    def stop(self) -> None:
+        if self._running is not None:
+            self._running.close()
+        self._running = self._served = None
+
+    def get(self, setup: Setup) -> Served:
+        if self._served is not None and self._served.setup == setup:
+            return self._served
+        self.stop()
+        model, tokenizer = self._build(setup.family)
+        self._running = ExitStack()
+        server = running(self._folder("server"), model, *arguments(setup.family, setup.tool_parser))
+        self._served = Served(setup, self._running.enter_context(server), tokenizer)
+        return self._served
+
+
 @pytest.fixture(scope="session")
-def served(
-    request: pytest.FixtureRequest, models: Any, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Served]:
-    """Run the server of a setup for all its tests."""
-    setup: Setup = request.param
-    model, tokenizer = models(setup.family)
-    folder = tmp_path_factory.mktemp("server")
-    with running(folder, model, *arguments(setup.family, setup.tool_parser)) as server:
-        yield Served(setup, server, tokenizer)
+def servers(models: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    """Give the servers of the run."""
+    pool = Servers(models, tmp_path_factory.mktemp)
+    yield pool
+    pool.stop()
+
+
+@pytest.fixture
+def served(request: pytest.FixtureRequest, servers: Servers) -> Served:
+    """Give the running server of a test's setup."""
+    return servers.get(request.param)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of one setup together, so that each server starts once."""
+    order = {setup: place for place, setup in enumerate(SETUPS)}
+
+    def place(item: pytest.Item) -> int:
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        return order.get(params.get("served"), len(order))
+
+    if any("served" in getattr(item, "fixturenames", ()) for item in items):
+        items.sort(key=place)

@@ -25,6 +25,10 @@ class Reply(NamedTuple):
     reasoning_tokens: int | None = None
 
 
+Surface = Callable[[str, str, Request, Mapping[str, str]], Reply]
+"""(server, model, chat request, headers) -> what the client received."""
+
+
 class Calls:
     """Collect tool calls that arrive in pieces, by the index of the call."""
 
@@ -57,9 +61,7 @@ def _count(usage: Any) -> int | None:
 
 def chat(url: str, model: str, request: Request, headers: Mapping[str, str]) -> Reply:
     """`POST /v1/chat/completions`, whole."""
-    got = _openai(url).chat.completions.create(
-        model=model, extra_headers=dict(headers), **_chat_fields(request)
-    )
+    got = _openai(url).chat.completions.create(model=model, extra_headers=dict(headers), **_chat_fields(request))
     return _chat_reply(got.choices[0].message, got.usage)
 
 
@@ -73,9 +75,7 @@ def _chat_reply(message: Any, usage: Any) -> Reply:
 
 def chat_all(url: str, model: str, request: Request, headers: Mapping[str, str]) -> list[Reply]:
     """`POST /v1/chat/completions` with `n` > 1, whole."""
-    got = _openai(url).chat.completions.create(
-        model=model, extra_headers=dict(headers), **_chat_fields(request)
-    )
+    got = _openai(url).chat.completions.create(model=model, extra_headers=dict(headers), **_chat_fields(request))
     return [_chat_reply(choice.message, None) for choice in got.choices]
 
 
@@ -109,7 +109,9 @@ def chat_stream_all(url: str, model: str, request: Request, headers: Mapping[str
 
 
 def _responses_fields(request: Request) -> dict[str, Any]:
-    fields: dict[str, Any] = {"input": request["messages"], "max_output_tokens": request["max_tokens"]}
+    # SGLang keeps two tokens of this budget for itself on this surface.
+    budget = request["max_tokens"] + 2
+    fields: dict[str, Any] = {"input": request["messages"], "max_output_tokens": budget}
     if "tools" in request:
         fields["tools"] = [{"type": "function", **tool["function"]} for tool in request["tools"]]
     if "chat_template_kwargs" in request:
@@ -119,9 +121,7 @@ def _responses_fields(request: Request) -> dict[str, Any]:
 
 def responses(url: str, model: str, request: Request, headers: Mapping[str, str]) -> Reply:
     """`POST /v1/responses`, whole."""
-    got = _openai(url).responses.create(
-        model=model, extra_headers=dict(headers), **_responses_fields(request)
-    )
+    got = _openai(url).responses.create(model=model, extra_headers=dict(headers), **_responses_fields(request))
     return _response_reply(got)
 
 
@@ -196,9 +196,7 @@ def _message_reply(got: Any) -> Reply:
 
 def messages(url: str, model: str, request: Request, headers: Mapping[str, str]) -> Reply:
     """`POST /v1/messages`, whole."""
-    got = _anthropic(url).messages.create(
-        model=model, extra_headers=dict(headers), **_messages_fields(request)
-    )
+    got = _anthropic(url).messages.create(model=model, extra_headers=dict(headers), **_messages_fields(request))
     return _message_reply(got)
 
 
@@ -210,7 +208,7 @@ def messages_stream(url: str, model: str, request: Request, headers: Mapping[str
         return _message_reply(stream.get_final_message())
 
 
-SURFACES: Final[dict[str, Callable[[str, str, Request, Mapping[str, str]], Reply]]] = {
+SURFACES: Final[dict[str, Surface]] = {
     "chat": chat,
     "chat stream": chat_stream,
     "responses": responses,

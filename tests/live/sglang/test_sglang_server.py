@@ -8,21 +8,28 @@ from typing import Any, Final
 import openai
 import pytest
 
-from tests.live.sglang.conftest import SETUPS, Served, Setup, arguments
+from tests.live.sglang.conftest import SETUPS, Served, Servers, arguments
 from tests.live.sglang.server import running
-from tests.live.sglang.surfaces import SURFACES, Reply, chat, chat_all, chat_stream, chat_stream_all
+from tests.live.sglang.surfaces import SURFACES, Reply, Surface, chat, chat_all, chat_stream, chat_stream_all
 from tests.support.wires import of_family
 from vllm_reasoning_ext.serve.tiny_model import encode
-from vllm_reasoning_ext.serve.wires import FUNCTION, TOOLS, Wire, cut_at, script_ids
+from vllm_reasoning_ext.serve.wires import FUNCTION, Wire, cut_at, script_ids
 
 pytestmark = [pytest.mark.live, pytest.mark.sglang]
 
 BODY_HEADERS: Final = {"muse_glimmer": " to=user<|message|>", "gpt_oss": "<|channel|>final<|message|>"}
-"""SGLang appends a continued answer to the generation prompt, so a channel family's header has to come along."""
+"""SGLang appends a continued answer to the generation prompt: a channel family's header has to come along."""
 
 
 def ids_of(served: Served, wire: Wire) -> list[int]:
     return script_ids(wire.script, lambda text: encode(served.tokenizer, text))
+
+
+def ask(served: Served, surface: Surface, wire: Wire, headers: dict[str, str] | None = None, **fields: Any) -> Any:
+    """Send a wire's request through a surface; the server answers with the wire's script."""
+    request = {**request_of(served, wire), **fields}
+    model = str(served.server.model)
+    return surface(served.server.url, model, request, headers or header(ids_of(served, wire)))
 
 
 def header(ids: list[int], *, free: bool = False) -> dict[str, str]:
@@ -64,9 +71,7 @@ def cases() -> list[Any]:
 
 @pytest.mark.parametrize(("served", "wire", "surface"), cases(), indirect=["served"])
 def test_wire(served: Served, wire: Wire, surface: str) -> None:
-    reply = SURFACES[surface](
-        served.server.url, str(served.server.model), request_of(served, wire), header(ids_of(served, wire))
-    )
+    reply = ask(served, SURFACES[surface], wire)
     assert visible(reply) == visible(expected(wire))
 
 
@@ -78,63 +83,56 @@ def thought(served: Served) -> Wire:
 
 
 @SETUP
-def test_two_choices(served: Served) -> None:
+@pytest.mark.parametrize("surface", [chat_all, chat_stream_all])
+def test_two_choices(served: Served, surface: Any) -> None:
     wire = thought(served)
-    request = {**request_of(served, wire), "n": 2}
-    for ask in (chat_all, chat_stream_all):
-        replies = ask(served.server.url, str(served.server.model), request, header(ids_of(served, wire)))
-        assert [visible(reply) for reply in replies] == [expected(wire)] * 2
+    replies = ask(served, surface, wire, n=2)
+    assert [visible(reply) for reply in replies] == [expected(wire)] * 2
 
 
 @SETUP
 def test_parallel_streams_do_not_mix(served: Served) -> None:
     wires = [wire for wire in of_family(served.setup.family) if wire.prompt == "turn"]
     chosen = [wires[index % len(wires)] for index in range(8)]
-
-    def ask(wire: Wire) -> Reply:
-        return chat_stream(
-            served.server.url,
-            str(served.server.model),
-            request_of(served, wire),
-            header(ids_of(served, wire)),
-        )
-
     with ThreadPoolExecutor(8) as pool:
-        replies = list(pool.map(ask, chosen))
+        replies = list(pool.map(lambda wire: ask(served, chat_stream, wire), chosen))
     assert [visible(reply) for reply in replies] == [visible(expected(wire)) for wire in chosen]
 
 
 @SETUP
-def test_reasoning_tokens_are_counted_by_the_split(served: Served) -> None:
+@pytest.mark.parametrize("surface", [chat, chat_stream])
+def test_reasoning_tokens_are_counted_by_the_split(served: Served, surface: Surface) -> None:
     wire = thought(served)
-    for ask in (chat, chat_stream):
-        got = ask(
-            served.server.url,
-            str(served.server.model),
-            request_of(served, wire),
-            header(ids_of(served, wire)),
-        )
-        # One token a byte: at least the thought's own, and never the answer's.
-        most = len(ids_of(served, wire)) - len(encode(served.tokenizer, wire.content))
-        assert got.reasoning_tokens is not None
-        assert len(encode(served.tokenizer, wire.reasoning)) <= got.reasoning_tokens <= most
+    count = ask(served, surface, wire).reasoning_tokens
+    # One token a byte: at least the thought's own, and never the answer's.
+    least, answer = (len(encode(served.tokenizer, text)) for text in (wire.reasoning, wire.content))
+    assert count is not None
+    assert least <= count <= len(ids_of(served, wire)) - answer
 
 
 @SETUP
-def test_hang_up_leaves_the_server_well(served: Served) -> None:
+def test_a_plain_answer_has_no_reasoning_tokens(served: Served) -> None:
+    plain = [w for w in of_family(served.setup.family) if w.prompt == "turn" and not w.reasoning and not w.cities]
+    assert [ask(served, chat, wire).reasoning_tokens for wire in plain] == [0] * len(plain)
+
+
+@SETUP
+def test_a_hang_up_leaves_the_server_well(served: Served) -> None:
     wire = thought(served)
     client = openai.OpenAI(base_url=f"{served.server.url}/v1", api_key="none", max_retries=0)
-    endless = header(encode(served.tokenizer, "x") * 2)
     with client.chat.completions.create(
-        model=str(served.server.model), messages=wire.messages(), stream=True, max_tokens=1500, extra_headers=endless
-    ) as stream:  # fmt: skip
+        model=str(served.server.model),
+        messages=wire.messages(),  # type: ignore[arg-type]
+        stream=True,
+        max_tokens=1500,
+        extra_headers=header(encode(served.tokenizer, "x")),
+    ) as stream:
         for _ in zip(range(3), stream, strict=False):
             pass
-    reply = chat(
-        served.server.url, str(served.server.model), request_of(served, wire), header(ids_of(served, wire))
-    )
-    assert visible(reply) == expected(wire)
-    assert "vllm-reasoning-ext: the hook" not in served.server.log.read_text()
+    assert visible(ask(served, chat, wire)) == expected(wire)
+    log = served.server.log.read_text()
+    assert "vllm-reasoning-ext: the hook" not in log
+    assert "internal fault" not in log
 
 
 SCHEMA: Final = {
@@ -143,61 +141,53 @@ SCHEMA: Final = {
     "required": ["answer"],
     "additionalProperties": False,
 }
-
-
-def before_content(wire: Wire) -> str:
-    """Cut a script right before the answer that it ends in."""
-    return wire.script[: wire.script.rindex(wire.content)]
+ANSWERS: Final = ({"answer": "yes"}, {"answer": "no"})
 
 
 @SETUP
-def test_structured_output_begins_after_the_thought(served: Served) -> None:
+@pytest.mark.parametrize("surface", [chat, chat_stream])
+def test_structured_output_begins_after_the_thought(served: Served, surface: Surface) -> None:
     wire = thought(served)
-    # The script writes the thought and opens the answer; the model then samples freely, held by the grammar.
-    ids = script_ids(before_content(wire).rstrip("\n"), lambda text: encode(served.tokenizer, text))
-    request = {
-        **request_of(served, wire),
-        "max_tokens": len(ids) + 64,
-        "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}},
-    }
-    for ask in (chat, chat_stream):
-        reply = ask(served.server.url, str(served.server.model), request, header(ids, free=True))
-        assert reply.reasoning == wire.reasoning
-        assert json.loads(reply.content) in ({"answer": "yes"}, {"answer": "no"})
+    # The script writes the thought and opens the answer; then the model is free but for the grammar.
+    script = wire.script[: wire.script.rindex(wire.content)].rstrip("\n")
+    ids = script_ids(script, lambda text: encode(served.tokenizer, text))
+    schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
+    headers = header(ids, free=True)
+    reply = ask(served, surface, wire, headers, max_tokens=len(ids) + 64, response_format=schema)
+    assert reply.reasoning == wire.reasoning
+    assert json.loads(reply.content) in ANSWERS
 
 
 @SETUP
 def test_one_line_tells_that_the_plugin_is_there(served: Served) -> None:
     log = served.server.log.read_text()
     said = re.findall(r"vllm-reasoning-ext \S+: reasoning parsers registered.*", log)
-    assert said, log[-3000:]
+    # The server, the scheduler and the detokenizer: one line each.
+    assert len(said) == 3, log[-3000:]
     assert "Not found in this SGLang" not in said[0]
 
 
-def test_two_tokenizer_workers(models: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
-    setup = Setup("muse_glimmer", "muse")
+def test_two_tokenizer_workers(servers: Servers, models: Any, tmp_path_factory: Any) -> None:
+    servers.stop()
+    setup = SETUPS[0]
     model, tokenizer = models(setup.family)
-    env = {"SGLANG_UVICORN_WORKER_HEALTHCHECK_TIMEOUT": "180"}
-    with running(
-        tmp_path_factory.mktemp("workers"),
-        model,
-        *arguments(setup.family, setup.tool_parser),
-        *("--tokenizer-worker-num", "2"),
-        env=env,
-    ) as server:
+    args = [*arguments(setup.family, setup.tool_parser), "--tokenizer-worker-num", "2"]
+    # Two workers import at once on few cores; SGLang's own ten seconds of patience would restart them for ever.
+    patience = {"SGLANG_UVICORN_WORKER_HEALTHCHECK_TIMEOUT": "180"}
+    with running(tmp_path_factory.mktemp("workers"), model, *args, env=patience) as server:
         served = Served(setup, server, tokenizer)
         wires = [wire for wire in of_family(setup.family) if wire.prompt == "turn"]
-        # Each request is a new connection, so that both workers get some.
+        # Each request is a connection of its own, so that both workers get some.
         for wire in wires * 2:
-            for ask in (chat, chat_stream):
-                reply = ask(server.url, str(model), request_of(served, wire), header(ids_of(served, wire)))
-                assert visible(reply) == visible(expected(wire)), wire.name
+            for surface in (chat, chat_stream):
+                assert visible(ask(served, surface, wire)) == visible(expected(wire)), wire.name
 
 
-def test_a_foreign_tokenizer_stops_the_start(models: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_foreign_tokenizer_stops_the_start(servers: Servers, models: Any, tmp_path_factory: Any) -> None:
+    servers.stop()
     model, _ = models("qwen3")
-    with running(
-        tmp_path_factory.mktemp("foreign"), model, *arguments("muse_glimmer", None), wait=False
-    ) as server:
+    args = arguments("muse_glimmer", None)
+    with running(tmp_path_factory.mktemp("foreign"), model, *args, wait=False) as server:
         assert server.returncode(180) != 0
-        assert "the tokenizer has no single token for <|start|>" in server.log.read_text()
+        log = server.log.read_text()
+    assert re.search(r"no single token for <\|start\|>.*found in:.*Remedy: serve the model with", log), log[-3000:]
