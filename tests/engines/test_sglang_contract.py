@@ -18,7 +18,7 @@ from sglang.srt.parser.reasoning_parser import BaseReasoningFormatDetector, Reas
 from sglang.srt.server_args import ServerArgs
 
 from tests.engines.sglang_replay import Serving, output_ids, pieces, prompt_ids, start_of, tokenizer_of
-from tests.support.wires import WIRES, of_family
+from tests.support.more_wires import ALL_WIRES, wires_of
 from vllm_reasoning_ext import split
 from vllm_reasoning_ext.core.families import FAMILIES
 from vllm_reasoning_ext.engines import sglang_hooks, sglang_output, sglang_register
@@ -41,7 +41,7 @@ TOOL_PARSERS: Final = {
     "gemma4": "gemma4",
     "deepseekv32": "deepseekv32",
 }
-ALL: Final = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: f"{wire.family}-{wire.name}")
+ALL: Final = pytest.mark.parametrize("wire", ALL_WIRES, ids=lambda wire: f"{wire.family}-{wire.name}")
 EVERY: Final = pytest.mark.parametrize("family", FAMILIES)
 
 
@@ -214,10 +214,10 @@ def test_a_foreign_tokenizer_is_a_setup_error(family: str) -> None:
         ReasoningParser(family, tokenizer=tokenizer_of("qwen3"))
 
 
-@pytest.mark.parametrize("family", sorted({wire.family for wire in WIRES}))
+@pytest.mark.parametrize("family", sorted({wire.family for wire in ALL_WIRES}))
 @pytest.mark.parametrize("content", ["", " \n"])
 def test_an_empty_answer_is_the_reasoning_on_request(family: str, content: str) -> None:
-    wire = next(wire for wire in of_family(family) if wire.reasoning and not wire.cut and not wire.cities)
+    wire = next(wire for wire in wires_of(family) if wire.reasoning and not wire.cut and not wire.cities)
     request = SimpleNamespace(chat_template_kwargs={"force_nonempty_content": True})
     cut = wire._replace(script=wire.script.replace(wire.content, content), content="")
     assert whole(parser_for(cut, request=request), cut)[1].strip() == wire.reasoning
@@ -265,7 +265,7 @@ def called(name: str | None, arguments: str) -> tuple[str | None, Any]:
     return name, json.loads(arguments)
 
 
-WITH_CALLS: Final = [wire for wire in WIRES if wire.family in TOOL_PARSERS]
+WITH_CALLS: Final = [wire for wire in ALL_WIRES if wire.family in TOOL_PARSERS]
 TOOL_WIRES: Final = pytest.mark.parametrize("wire", WITH_CALLS, ids=lambda wire: f"{wire.family}-{wire.name}")
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.live.sglang.conftest import SETUPS, Served, Servers, arguments
 from tests.live.sglang.server import running
 from tests.live.sglang.surfaces import SURFACES, Reply, Surface, chat, chat_all, chat_stream, chat_stream_all
-from tests.support.wires import of_family
+from tests.support.more_wires import wires_of
 from vllm_reasoning_ext.serve.tiny_model import encode
 from vllm_reasoning_ext.serve.wires import FUNCTION, Wire, cut_at, script_ids
 
@@ -63,7 +63,7 @@ def cases() -> list[Any]:
     return [
         pytest.param(setup, wire, surface, id=f"{setup.name}-{wire.name}-{surface}")
         for setup in SETUPS
-        for wire in of_family(setup.family)
+        for wire in wires_of(setup.family)
         for surface in SURFACES
         if wire.prompt == "turn" or surface.startswith("chat")
     ]
@@ -79,7 +79,7 @@ SETUP: Final = pytest.mark.parametrize("served", SETUPS, indirect=True, ids=lamb
 
 
 def thought(served: Served) -> Wire:
-    return of_family(served.setup.family)[0]
+    return wires_of(served.setup.family)[0]
 
 
 @SETUP
@@ -92,7 +92,7 @@ def test_two_choices(served: Served, surface: Any) -> None:
 
 @SETUP
 def test_parallel_streams_do_not_mix(served: Served) -> None:
-    wires = [wire for wire in of_family(served.setup.family) if wire.prompt == "turn"]
+    wires = [wire for wire in wires_of(served.setup.family) if wire.prompt == "turn"]
     chosen = [wires[index % len(wires)] for index in range(8)]
     with ThreadPoolExecutor(8) as pool:
         replies = list(pool.map(lambda wire: ask(served, chat_stream, wire), chosen))
@@ -112,7 +112,7 @@ def test_reasoning_tokens_are_counted_by_the_split(served: Served, surface: Surf
 
 @SETUP
 def test_a_plain_answer_has_no_reasoning_tokens(served: Served) -> None:
-    plain = [w for w in of_family(served.setup.family) if w.prompt == "turn" and not w.reasoning and not w.cities]
+    plain = [w for w in wires_of(served.setup.family) if w.prompt == "turn" and not w.reasoning and not w.cities]
     assert [ask(served, chat, wire).reasoning_tokens for wire in plain] == [0] * len(plain)
 
 
@@ -176,7 +176,7 @@ def test_two_tokenizer_workers(servers: Servers, models: Any, tmp_path_factory: 
     patience = {"SGLANG_UVICORN_WORKER_HEALTHCHECK_TIMEOUT": "180"}
     with running(tmp_path_factory.mktemp("workers"), model, *args, env=patience) as server:
         served = Served(setup, server, tokenizer)
-        wires = [wire for wire in of_family(setup.family) if wire.prompt == "turn"]
+        wires = [wire for wire in wires_of(setup.family) if wire.prompt == "turn"]
         # Each request is a connection of its own, so that both workers get some.
         for wire in wires * 2:
             for surface in (chat, chat_stream):

@@ -1,0 +1,321 @@
+"""Wires of the families beside muse_glimmer and qwen3, for the tests of both engines and the library."""
+
+from typing import Final
+
+from tests.support.wires import WIRES
+from vllm_reasoning_ext.serve.wires import FUNCTION, Wire
+
+_TO_FINAL: Final = "<|end|><|start|>assistant<|channel|>final<|message|>It is 42.<|return|>"
+_ARGUMENTS: Final = '{"city": "Oslo"}'
+_HARMONY_CALL: Final = f"<|channel|>commentary to=functions.{FUNCTION} <|constrain|>json<|message|>{_ARGUMENTS}"
+_ROLE_CALL: Final = f"<|start|>assistant to=functions.{FUNCTION}<|channel|>commentary<|message|>{_ARGUMENTS}"
+_ANALYSIS_CALL: Final = f"<|channel|>analysis to=functions.{FUNCTION} <|constrain|>json<|message|>{_ARGUMENTS}"
+_LOOK_IT_UP: Final = "<|channel|>analysis<|message|>Look it up.<|end|><|start|>assistant"
+
+GPT_OSS: Final = (
+    Wire(
+        "thought then answer",
+        "gpt_oss",
+        f"<|channel|>analysis<|message|>Six times seven.{_TO_FINAL}",
+        "Six times seven.",
+        "It is 42.",
+    ),
+    Wire("plain answer, no channels", "gpt_oss", "It is 42.<|return|>", "", "It is 42."),
+    Wire(
+        "answer only",
+        "gpt_oss",
+        "<|channel|>final<|message|>It is 42.<|return|>",
+        "",
+        "It is 42.",
+    ),
+    # A tool slice is verbatim; the stop token <|call|> is trimmed by the engines, so `raw` has none.
+    Wire(
+        "thought, then a call",
+        "gpt_oss",
+        f"{_LOOK_IT_UP}{_HARMONY_CALL}<|call|>",
+        "Look it up.",
+        "",
+        ("Oslo",),
+        raw=_HARMONY_CALL,
+    ),
+    Wire(
+        "recipient in the role part",
+        "gpt_oss",
+        f"<|channel|>analysis<|message|>Look it up.<|end|>{_ROLE_CALL}<|call|>",
+        "Look it up.",
+        "",
+        ("Oslo",),
+        raw=_ROLE_CALL,
+    ),
+    Wire(
+        "a call on the analysis channel",
+        "gpt_oss",
+        f"{_LOOK_IT_UP}{_ANALYSIS_CALL}<|call|>",
+        "Look it up.",
+        "",
+        ("Oslo",),
+        raw=_ANALYSIS_CALL,
+    ),
+    Wire(
+        "thought, preamble, call",
+        "gpt_oss",
+        f"{_LOOK_IT_UP}<|channel|>commentary<|message|>Looking.<|end|><|start|>assistant{_HARMONY_CALL}<|call|>",
+        "Look it up.",
+        "Looking.",
+        ("Oslo",),
+        raw=f"Looking.{_HARMONY_CALL}",
+    ),
+    Wire(
+        "quoted terminator in the thought",
+        "gpt_oss",
+        f"<|channel|>analysis<|message|>It ends at ‹<|end|>›, they say.{_TO_FINAL}",
+        "It ends at <|end|>, they say.",
+        "It is 42.",
+    ),
+    Wire(
+        "quoted markers in the answer",
+        "gpt_oss",
+        "<|channel|>final<|message|>‹<|channel|>› begins, ‹<|return|>› ends.<|return|>",
+        "",
+        "<|channel|> begins, <|return|> ends.",
+    ),
+    Wire(
+        "cut by max_tokens mid-thought",
+        "gpt_oss",
+        f"<|channel|>analysis<|message|>Let me think about✂ it.{_TO_FINAL}",
+        "Let me think about",
+    ),
+    Wire(
+        "continue an answer",
+        "gpt_oss",
+        " is 42.<|return|>",
+        "",
+        " is 42.",
+        prompt="answer",
+        prefill="The product",
+    ),
+)
+
+_ON: Final = {"enable_thinking": True}
+_GEMMA_CALL: Final = f'<|tool_call>call:{FUNCTION}{{city:<|"|>Oslo<|"|>}}<tool_call|>'
+
+GEMMA4: Final = (
+    Wire(
+        "thought then answer",
+        "gemma4",
+        "<|channel>thought\nSix times seven.\n<channel|>It is 42.<turn|>",
+        "Six times seven.",
+        "It is 42.",
+        kwargs=_ON,
+    ),
+    Wire("plain answer", "gemma4", "It is 42.<turn|>", "", "It is 42.", kwargs=_ON),
+    Wire("block closed by the prompt", "gemma4", "It is 42.<turn|>", "", "It is 42."),
+    Wire(
+        "no label",
+        "gemma4",
+        "<|channel>Six times seven.<channel|>It is 42.<turn|>",
+        "Six times seven.",
+        "It is 42.",
+        kwargs=_ON,
+    ),
+    Wire(
+        "thought, then a call",
+        "gemma4",
+        f"<|channel>thought\nLook it up.\n<channel|>{_GEMMA_CALL}<|tool_response>",
+        "Look it up.",
+        "",
+        ("Oslo",),
+        raw=_GEMMA_CALL,
+        kwargs=_ON,
+    ),
+    Wire(
+        "a call in an open block",
+        "gemma4",
+        f"<|channel>thought\nLook it up.\n{_GEMMA_CALL}<|tool_response>",
+        "Look it up.",
+        "",
+        ("Oslo",),
+        raw=_GEMMA_CALL,
+        kwargs=_ON,
+    ),
+    Wire(
+        "quoted closer in the thought",
+        "gemma4",
+        "<|channel>thought\nIt ends at ‹<channel|>›, they say.\n<channel|>Yes.<turn|>",
+        "It ends at <channel|>, they say.",
+        "Yes.",
+        kwargs=_ON,
+    ),
+    Wire(
+        "cut by max_tokens mid-thought",
+        "gemma4",
+        "<|channel>thought\nLet me think about✂ it.\n<channel|>42.<turn|>",
+        "Let me think about",
+        kwargs=_ON,
+    ),
+)
+
+_MINIMAX_CALL: Final = (
+    f'<minimax:tool_call>\n<invoke name="{FUNCTION}">\n<parameter name="city">Oslo</parameter>\n'
+    "</invoke>\n</minimax:tool_call>"
+)
+
+MINIMAX: Final = (
+    Wire(
+        "thought then answer",
+        "minimax",
+        "Six times seven.\n</think>\n\nIt is 42.[e~[",
+        "Six times seven.",
+        "It is 42.",
+    ),
+    Wire(
+        "a call in the open block",
+        "minimax",
+        f"Look it up.\n{_MINIMAX_CALL}[e~[",
+        "Look it up.",
+        "",
+        ("Oslo",),
+        raw=_MINIMAX_CALL,
+    ),
+)
+
+_NS: Final = "]<]minimax[>["
+_M3_CALL: Final = (
+    f'{_NS}<tool_call>\n{_NS}<invoke name="{FUNCTION}">{_NS}<city>Oslo{_NS}</city>{_NS}</invoke>\n{_NS}</tool_call>'
+)
+
+MINIMAX_M3: Final = (
+    Wire(
+        "thought then answer",
+        "minimax_m3",
+        "<mm:think>Six times seven.</mm:think>It is 42.[e~[",
+        "Six times seven.",
+        "It is 42.",
+    ),
+    Wire("plain answer", "minimax_m3", "It is 42.[e~[", "", "It is 42."),
+    Wire("no thinking this turn", "minimax_m3", "</mm:think>It is 42.[e~[", "", "It is 42."),
+    Wire(
+        "thought opened by the prompt",
+        "minimax_m3",
+        "Six times seven.</mm:think>It is 42.[e~[",
+        "Six times seven.",
+        "It is 42.",
+        kwargs={"thinking_mode": "enabled"},
+    ),
+    Wire(
+        "block closed by the prompt",
+        "minimax_m3",
+        "It is 42.[e~[",
+        "",
+        "It is 42.",
+        kwargs={"thinking_mode": "disabled"},
+    ),
+    Wire(
+        "thought, then a call",
+        "minimax_m3",
+        f"<mm:think>Look it up.</mm:think>{_M3_CALL}[e~[",
+        "Look it up.",
+        "",
+        ("Oslo",),
+        raw=_M3_CALL,
+    ),
+    Wire(
+        "a call in an open block",
+        "minimax_m3",
+        f"<mm:think>Look it up.\n{_M3_CALL}[e~[",
+        "Look it up.",
+        "",
+        ("Oslo",),
+        raw=_M3_CALL,
+    ),
+    Wire(
+        "quoted closer in the thought",
+        "minimax_m3",
+        "<mm:think>It ends at ‹</mm:think>›, they say.</mm:think>Yes.[e~[",
+        "It ends at </mm:think>, they say.",
+        "Yes.",
+    ),
+    Wire(
+        "cut by max_tokens mid-thought",
+        "minimax_m3",
+        "<mm:think>Let me think about✂ it.</mm:think>42.[e~[",
+        "Let me think about",
+    ),
+)
+
+_THINKING: Final = {"thinking": True}
+_EOS: Final = "<｜end▁of▁sentence｜>"
+_DSML_CALL: Final = (
+    f'<｜DSML｜function_calls>\n<｜DSML｜invoke name="{FUNCTION}">\n'
+    '<｜DSML｜parameter name="city" string="true">Oslo</｜DSML｜parameter>\n'
+    "</｜DSML｜invoke>\n</｜DSML｜function_calls>"
+)
+
+DEEPSEEKV32: Final = (
+    Wire(
+        "thought then answer",
+        "deepseekv32",
+        f"Six times seven.</think>It is 42.{_EOS}",
+        "Six times seven.",
+        "It is 42.",
+        kwargs=_THINKING,
+    ),
+    Wire(
+        "chat mode",
+        "deepseekv32",
+        f"It is 42.{_EOS}",
+        "",
+        "It is 42.",
+        kwargs={"thinking": False},
+    ),
+    Wire(
+        "thought, then a call",
+        "deepseekv32",
+        f"Look it up.</think>\n\n{_DSML_CALL}{_EOS}",
+        "Look it up.",
+        "",
+        ("Oslo",),
+        raw=_DSML_CALL,
+        kwargs=_THINKING,
+    ),
+    Wire(
+        "a call in the open block",
+        "deepseekv32",
+        f"Look it up.\n\n{_DSML_CALL}{_EOS}",
+        "Look it up.",
+        "",
+        ("Oslo",),
+        raw=_DSML_CALL,
+        kwargs=_THINKING,
+    ),
+    Wire(
+        "quoted closer in the thought",
+        "deepseekv32",
+        f"It ends at ‹</think>›, they say.</think>Yes.{_EOS}",
+        "It ends at </think>, they say.",
+        "Yes.",
+        kwargs=_THINKING,
+    ),
+    Wire(
+        "cut by max_tokens mid-thought",
+        "deepseekv32",
+        f"Let me think about✂ it.</think>42.{_EOS}",
+        "Let me think about",
+        kwargs=_THINKING,
+    ),
+)
+
+ALL_WIRES: Final[tuple[Wire, ...]] = (
+    *WIRES,
+    *(
+        wire
+        for wire in GPT_OSS + GEMMA4 + MINIMAX + MINIMAX_M3 + DEEPSEEKV32
+        if wire.family not in {known.family for known in WIRES}
+    ),
+)
+"""Every wire there is; a family that the shared table has by now comes from there."""
+
+
+def wires_of(family: str) -> list[Wire]:
+    """Select a family's wires."""
+    return [wire for wire in ALL_WIRES if wire.family == family]
