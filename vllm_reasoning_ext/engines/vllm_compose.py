@@ -6,10 +6,10 @@ block was never closed). Here every piece goes where it belongs: reasoning to th
 tool parser must search to the tool parser, the rest to the client. One path serves streaming and not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from vllm_reasoning_ext.core.events import CONTENT, TOOL, Delta
+from vllm_reasoning_ext.core.events import CONTENT, MARKER, REASONING, TOOL, Delta, Event, Kind
 from vllm_reasoning_ext.engines.handover import IdWindow
 from vllm_reasoning_ext.engines.register import vllm_log
 from vllm_reasoning_ext.engines.vllm_lookup import delegating_parser
@@ -63,15 +63,34 @@ def _parse(
             content=content or None, request=request, enable_auto_tools=enable_auto_tools
         )
         return reasoning, rest, calls
-    events = (*fed.events, *last.events)
-    slices = "".join(e.text for e in events if e.kind is TOOL)
-    if not slices:
-        return reasoning, content or None, []
-    calls, _ = self._extract_tool_calls(content=slices, request=request, enable_auto_tools=enable_auto_tools)
-    if not calls:
-        # The tool parser found no call: nothing may be lost, so the slice is shown as it is.
-        return reasoning, content or None, []
-    return reasoning, "".join(e.text for e in events if e.kind is CONTENT) or None, calls
+    shown, calls = [], []
+    for kind, text in _runs((*fed.events, *last.events)):
+        found = None
+        if kind is TOOL:
+            found, _ = self._extract_tool_calls(
+                content=text, request=request, enable_auto_tools=enable_auto_tools
+            )
+        if found:
+            calls += found
+        else:  # an answer, or a slice that holds no call: nothing may be lost, so it is shown as it is
+            shown.append(text)
+    return reasoning, "".join(shown) or None, calls
+
+
+def _runs(events: Iterable[Event]) -> Iterator[tuple[Kind, str]]:
+    """Join what stands together: answer text, and tool slices with nothing but markers between."""
+    last, texts = None, []
+    for kind, text, _, _ in events:
+        if kind is MARKER:
+            continue
+        if kind is not last and texts:
+            yield last, "".join(texts)
+            texts = []
+        last = kind
+        if kind is not REASONING:
+            texts.append(text)
+    if texts:
+        yield last, "".join(texts)
 
 
 def _parse_delta(
@@ -120,12 +139,15 @@ class _Stream:
     """One choice of a streamed reply."""
 
     __slots__ = (
+        "_announced",
+        "_before",
         "_only_slices",
         "_output",
         "_parser",
         "_reads",
         "_reasoning",
         "_request",
+        "_run",
         "_shows",
         "_splitter",
         "_tools",
@@ -140,6 +162,9 @@ class _Stream:
         self._only_slices = self._reads and _reads_slices_only(parser, request)
         self._shows = shows_reasoning(request)
         self._output = 0
+        self._announced = 0  # calls the tool parser has reported
+        self._run: list[str] = []  # tool slices with nothing between, and the calls reported before them
+        self._before = 0
         self._reasoning = parser._reasoning_parser
         if prompt_token_ids is not None:
             self._reasoning.set_prompt_token_ids(prompt_token_ids)
@@ -172,28 +197,33 @@ class _Stream:
             return message(reasoning, delta.content)
         if not self._only_slices:
             self._window.track(text, ids, delta)
-        return self._close(self._route(delta, reasoning))
+        found = self._close(self._route(delta, reasoning))
+        return _joined(found, message("", self._unread()))
 
     def _route(self, delta: Delta, reasoning: str) -> Any:
         """Send what the tool parser reads to it, and merge its message with ours."""
+        found = message(reasoning, "")
         if not self._only_slices:
-            found = self._call(delta.content, self._window.take(delta)) if delta.content else None
-            return self._merge(reasoning, "", found)
-        slices = "".join(e.text for e in delta.events if e.kind is TOOL)
-        content = "".join(e.text for e in delta.events if e.kind is CONTENT) if slices else delta.content
-        return self._merge(reasoning, content, self._call(slices, []) if slices else None)
+            if delta.content:
+                found = _joined(found, self._call(delta.content, self._window.take(delta)))
+            return found
+        slices = ""
+        for kind, text, _, _ in delta.events:
+            if kind is TOOL:
+                if not self._run:
+                    self._before = self._announced
+                self._run.append(text)
+                slices += text
+            elif kind is not MARKER:
+                if slices:
+                    found, slices = _joined(found, self._call(slices, [])), ""
+                found = _joined(found, message("", self._unread() + (text if kind is CONTENT else "")))
+        return _joined(found, self._call(slices, [])) if slices else found
 
-    def _merge(self, reasoning: str, content: str, found: Any) -> Any:
-        if found is None:
-            return message(reasoning, content)
-        # A tool parser that knows the grammar may report thoughts too; ours are the ones that count.
-        if reasoning:
-            found.reasoning = reasoning
-        elif found.reasoning:
-            found.reasoning = None
-        if content:
-            found.content = content + (found.content or "")
-        return found if found.reasoning or found.content or found.tool_calls else None
+    def _unread(self) -> str:
+        """End a run of tool slices; give it back if the tool parser found no call in it."""
+        run, self._run = self._run, []
+        return "".join(run) if run and self._announced == self._before else ""
 
     def _call(self, text: str, ids: list[int]) -> Any:
         """Feed the tool parser."""
@@ -218,7 +248,12 @@ class _Stream:
             found = message("", text)
         if legacy:
             state.previous_text, state.previous_token_ids = before + text, before_ids + ids
-        if found is not None and found.tool_calls:
+        if found is None:
+            return None
+        # A tool parser that knows the grammar may report thoughts too; ours are the ones that count.
+        found.reasoning = None
+        if found.tool_calls:
+            self._announced += len(found.tool_calls)
             state.history_tool_call_cnt += sum(call.id is not None for call in found.tool_calls)
         return found
 
@@ -230,13 +265,19 @@ class _Stream:
         rest = self._tools.finish_streaming()
         if rest is None:
             return found
+        rest.reasoning = None
         if self._request.tool_choice == "none":
             rest.tool_calls = []
-        if found is None:
-            found = message("", rest.content or "") if not rest.tool_calls else rest
-            return found
-        if rest.content:
-            found.content = (found.content or "") + rest.content
-        if rest.tool_calls:
-            found.tool_calls = (found.tool_calls or []) + rest.tool_calls
-        return found
+        return _joined(found, rest)
+
+
+def _joined(first: Any, second: Any) -> Any:
+    """Join two messages; None where there is nothing to send."""
+    if first is None or second is None:
+        found = first or second
+        return found if found and (found.reasoning or found.content or found.tool_calls) else None
+    if second.content:
+        first.content = (first.content or "") + second.content
+    if second.tool_calls:
+        first.tool_calls = [*first.tool_calls, *second.tool_calls]
+    return first
