@@ -1,0 +1,189 @@
+"""What the doctor looks at: one function a subject, each giving findings with the remedy of what is wrong."""
+
+import importlib.metadata
+import os
+import platform
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from vllm_reasoning_ext._version import __version__
+from vllm_reasoning_ext.cli.paint import shorten
+from vllm_reasoning_ext.cli.probe import ENTRY, FILTERS, GROUPS, Engine
+from vllm_reasoning_ext.conformance.conform import START, Kit
+from vllm_reasoning_ext.conformance.wires import wires_of
+from vllm_reasoning_ext.core.families import get_family
+from vllm_reasoning_ext.core.ids import marker_ids
+from vllm_reasoning_ext.core.splitter import split
+from vllm_reasoning_ext.core.start import start_state
+from vllm_reasoning_ext.engines.register import KEEP_BUILTIN, kept_builtin
+from vllm_reasoning_ext.errors import SetupError
+
+OURS: Final = "vllm_reasoning_ext."
+
+
+class Finding(NamedTuple):
+    """One line of the doctor's report.
+
+    Attributes:
+        subject: what was looked at.
+        status: "ok", "warn" (it works, but), "fail" or "info".
+        text: what was found.
+        remedy: what to do; "" where nothing is to be done.
+    """
+
+    subject: str
+    status: str
+    text: str
+    remedy: str = ""
+
+
+def check_package() -> Iterator[Finding]:
+    """Look at the package, the Python and the metadata that engines find us by."""
+    yield Finding("package", "info", f"vllm-reasoning-ext {__version__}, Python {platform.python_version()}")
+    for engine, group in GROUPS.items():
+        if not any(point.name == ENTRY for point in importlib.metadata.entry_points(group=group)):
+            yield Finding(
+                "package",
+                "fail",
+                f"this environment has no entry point {ENTRY} in {group}, so {engine} cannot find the package",
+                "install it properly, in every environment that runs a worker: pip install vllm-reasoning-ext",
+            )
+
+
+def check_filters(engines: list[Engine]) -> Iterator[Finding]:
+    """Look at the variables that hide plugins or keep the engine's own parsers."""
+    for engine in engines:
+        variable = FILTERS[engine.name]
+        value = os.environ.get(variable)
+        if value is None or (engine.name == "sglang" and not value):
+            continue
+        if ENTRY in [part.strip() for part in value.split(",")]:
+            yield Finding("filters", "ok", f"{variable}={value} lists {ENTRY}")
+        else:
+            yield Finding(
+                "filters",
+                "fail" if engine.installed else "warn",
+                f"{variable}={value} hides this package from {engine.shown}",
+                f"unset {variable}, or add {ENTRY}: {variable}={','.join(filter(None, [value, ENTRY]))}",
+            )
+    kept = os.environ.get(KEEP_BUILTIN)
+    if kept:
+        yield Finding("filters", "info", f"{KEEP_BUILTIN}={kept}: the engine's own parsers stay; ours are <name>_ext")
+
+
+def check_engine(engine: Engine, family: str | None) -> Iterator[Finding]:
+    """Look at whether our classes answer to our names in an installed engine."""
+    if engine.problem:
+        yield Finding(
+            engine.name,
+            "fail",
+            f"{engine.shown} {engine.version} is here, but {engine.problem}",
+            f"run `python -c 'import {engine.name}'` in this environment and mend what it says",
+        )
+        return
+    names = [name for name in engine.parsers if family is None or name.removesuffix("_ext") == family]
+    ours = [name for name in names if engine.parsers[name].startswith(OURS)]
+    kept = [name for name in names if name not in ours and kept_builtin(name)]
+    strange = [name for name in names if name not in ours and name not in kept]
+    if ours:
+        yield Finding(engine.name, "ok", f"{engine.shown} {engine.version}: our class answers to {', '.join(ours)}")
+    for name in kept:
+        text = (
+            f"{engine.shown} {engine.version}: {name} stays the engine's own ({KEEP_BUILTIN}); use {name}_ext for ours"
+        )
+        yield Finding(engine.name, "info", text)
+    for name in strange:
+        yield Finding(
+            engine.name,
+            "fail",
+            f"{engine.shown} {engine.version}: {name} is answered by {engine.parsers[name]}",
+            f"another plugin took the name, or ours was hidden: use {name.removesuffix('_ext')}_ext, or unset the filter",
+        )
+    if not names:
+        yield Finding(
+            engine.name,
+            "fail",
+            f"{engine.shown} {engine.version} knows none of our parsers",
+            f"check {FILTERS[engine.name]}, then `pip show vllm-reasoning-ext` in the environment that serves",
+        )
+
+
+def check_markers(family: str, tokenizer: Any) -> Iterator[Finding]:
+    """Look at whether the family's markers are single ids that decode back to themselves (an unk id does not)."""
+    record = get_family(family)
+    ids = marker_ids(record, tokenizer)
+    shown = "  ".join(f"{marker} {number}" for marker, number in ids.items())
+    needed = record.required or tuple(filter(None, (record.opener, record.closer)))
+    missing = [marker for marker in needed if marker not in ids]
+    if ids:
+        yield Finding("markers", "info" if missing else "ok", f"{shown}: single ids, round trip right")
+    if not missing:
+        return
+    if record.required:
+        yield Finding(
+            "markers",
+            "fail",
+            f"the tokenizer has no single id for {', '.join(missing)}; {family} cannot be told apart without",
+            "use the tokenizer the model was trained with (--tokenizer DIR), or the parser of its own family",
+        )
+    else:
+        yield Finding(
+            "markers",
+            "warn",
+            f"the tokenizer has no single id for {', '.join(missing)}: the text decides, and a marker that the model "
+            "quotes cannot be told from a real one",
+            "use the tokenizer the model was trained with, if this is not it; nothing else is needed",
+        )
+
+
+def check_template(kit: Kit) -> Iterator[Finding]:
+    """Look at the start state of the template in every mode."""
+    tried = 0
+    for mode in kit.modes:
+        row = kit.row(mode, START)
+        if row.start is None:
+            yield Finding("template", "info", f"{mode.name}: refused by the template: {row.refused}")
+            continue
+        tried += 1
+        cell = row.cells[START]
+        begun = ", answer begun" if row.start.answer_begun else ""
+        text = f"{mode.name}: ends in {shorten(row.tail, 32, end=True)} -> {row.start.kind}{begun}"
+        for problem in cell.problems:
+            yield Finding(
+                "template",
+                "fail",
+                f"{mode.name}: {problem}",
+                "check --family; `vllm-reasoning-ext conform` with the same template shows every mode",
+            )
+        if not cell.problems:
+            yield Finding("template", "warn" if cell.note else "ok", text + (f" ({cell.note})" if cell.note else ""))
+    if not tried:
+        yield Finding("template", "fail", "the template refused every mode", "give the model's own template")
+
+
+def check_split(family: str, kit: Kit | None) -> Iterator[Finding]:
+    """Split a canned output of the family, from the start that the template gives."""
+    record = get_family(family)
+    prompt = kit.prompt(kit.modes[0]) if kit is not None and kit.row(kit.modes[0], START).start is not None else None
+    start = start_state(prompt, record)
+    wires = wires_of(record, start, kit.end if kit is not None else "")
+    wire = wires[0]
+    got = split(wire.text, family, prompt=prompt)
+    counted = f"reasoning {len(got.reasoning)} characters, answer {len(got.content)}"
+    if (got.reasoning, got.content) == (wire.reasoning, wire.content):
+        yield Finding("split", "ok", f"the built-in wire {wire.name!r}: {counted}, as it must be")
+    else:
+        yield Finding(
+            "split",
+            "fail",
+            f"the built-in wire {wire.name!r}: {counted}; it must be {len(wire.reasoning)} and {len(wire.content)}",
+            "this is a fault of the package: please report it with this output",
+        )
+
+
+def guarded(subject: str, check: Callable[[], Iterator[Finding]]) -> list[Finding]:
+    """Run a check; a set-up fault becomes a finding, so that the others still run."""
+    try:
+        return list(check())
+    except SetupError as error:
+        return [Finding(subject, "fail", f"{error.problem} ({error.found})", error.remedy)]

@@ -1,0 +1,148 @@
+"""The command `conform`: does a chat template agree with a family's parser?"""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from vllm_reasoning_ext.cli import paint
+from vllm_reasoning_ext.cli.inputs import check_family
+from vllm_reasoning_ext.conformance.conform import COLUMNS, Kit, run
+from vllm_reasoning_ext.conformance.modes import Mode
+from vllm_reasoning_ext.conformance.render import read_template
+from vllm_reasoning_ext.conformance.report import Report, as_data, as_junit
+from vllm_reasoning_ext.conformance.report_html import as_html
+from vllm_reasoning_ext.conformance.templates import template_names, template_path
+from vllm_reasoning_ext.conformance.tokenizers import load_tokenizer
+from vllm_reasoning_ext.errors import SetupError
+
+EPILOG: Final = """\b
+Examples:
+  vllm-reasoning-ext conform --family qwen3 --template chat_template.jinja
+  vllm-reasoning-ext conform --family glm --template ./model --tokenizer ./model --report out.html
+  vllm-reasoning-ext conform --family qwen3 --template qwen3 --set revision=3.5 --junit out.xml
+
+\b
+The template is rendered in every mode it knows: user last, system, tools, a tool result
+last, history with reasoning, thinking on and off, efforts, a continued answer or thought,
+a user who quotes the markers. From each prompt the start state is read; then everything a
+model of the family may write from there is fed whole, character by character, and cut at
+every place, with token ids as well when a tokenizer is given. "own form" feeds what the
+template itself writes for a finished turn, puts the split back into messages and renders
+them again. A cell that is wrong prints the command that tries it alone.
+"""
+
+SHOWN_MAX: Final = 20
+"""Wrong cells printed; the reports hold them all."""
+
+
+def command(
+    family: Annotated[str, typer.Option(help="The family the template is for; see `families`.")],
+    template: Annotated[
+        str, typer.Option(metavar="FILE|DIR|NAME", help="A Jinja file, a model directory, or a packaged template.")
+    ],
+    *,
+    tokenizer: Annotated[str, typer.Option(metavar="DIR", help="The model's tokenizer: try token ids too.")] = "",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A template variable for every mode; repeatable."),
+    ] = None,
+    mode: Annotated[str, typer.Option(metavar="NAME", help="Only this mode.")] = "",
+    wire: Annotated[str, typer.Option(metavar="NAME", help="Only this wire.")] = "",
+    report: Annotated[str, typer.Option(metavar="FILE", help="Write one self-contained HTML file.")] = "",
+    junit: Annotated[str, typer.Option(metavar="FILE", help="Write JUnit XML, one test case a cell.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
+) -> None:
+    """Check a chat template, and its tokenizer, against a family's parser in every mode."""
+    name = check_family(family)
+    path = Path(template)
+    if not path.exists() and template in template_names():
+        path = template_path(template)
+    text, tokens = read_template(path)
+    loaded = load_tokenizer(tokenizer) if tokenizer else None
+    kwargs = dict(_setting(each) for each in settings or [])
+    kit = Kit(name, text, tokens, kwargs, loaded)
+    modes = _chosen(kit.modes, mode, wire)
+    err = paint.console(stderr=True)
+    with Progress(console=err, transient=True, disable=not paint.painted(err)) as bar:
+        task = bar.add_task(f"{name}: {len(modes)} modes", total=len(modes))
+        rows = run(kit, modes, wire, lambda: bar.advance(task))
+    found = Report(name, str(path), tokenizer, kwargs, kit.renderer.through, tuple(kit.missing_ids()), rows)
+    for target, written in ((report, as_html), (junit, as_junit)):
+        if target:
+            _write(target, written(found))
+    if as_json:
+        paint.print_json(as_data(found))
+    else:
+        _show(paint.console(), found, report)
+    if not found.cells:
+        raise SetupError(
+            "nothing could be tried: the template refused every mode" if not wire else f"no mode has the wire {wire!r}",
+            str(path),
+            "see the refusals above" if not wire else "leave --wire out to see what there is",
+        )
+    raise typer.Exit(0 if found.right else 1)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """Read KEY=VALUE; the value is JSON where it can be read as such, but a number stays text (a revision)."""
+    key, given, value = text.partition("=")
+    if not (key and given):
+        raise SetupError(f"--set {text} has no value", "--set", "write --set enable_thinking=false")
+    if value in ("true", "false", "null") or value[:1] in "[{":
+        try:
+            return key, json.loads(value)
+        except ValueError:
+            pass
+    return key, value
+
+
+def _chosen(modes: list[Mode], mode: str, wire: str) -> list[Mode]:
+    if wire and wire not in COLUMNS:
+        raise SetupError(f"no wire is called {wire!r}", "--wire", f"choose one of: {', '.join(COLUMNS)}")
+    chosen = [each for each in modes if mode in ("", each.name)]
+    if not chosen:
+        raise SetupError(
+            f"the template has no mode {mode!r}", "--mode", f"choose one of: {', '.join(each.name for each in modes)}"
+        )
+    return chosen
+
+
+def _write(target: str, text: str) -> None:
+    try:
+        Path(target).write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise SetupError(
+            f"cannot write {target}: {error.strerror}", target, "give a path in a directory that exists"
+        ) from error
+
+
+def _show(out: Console, report: Report, html: str) -> None:
+    paint.line(out, ("template   ", "head"), f"{report.template}, rendered through {report.through}")
+    for row in report.rows:
+        if row.start is None:
+            paint.line(out, ("refused    ", "warn"), f"{row.mode.name}: {paint.visible(row.refused)}")
+            continue
+        wrong = [cell for cell in row.cells.values() if cell.problems]
+        state = row.start.kind + (", answer begun" if row.start.answer_begun else "")
+        verdict = (f"{len(wrong)} wrong", "fail") if wrong else ("right", "ok")
+        paint.line(out, (f"{row.mode.name:<34} ", ""), f"start {state:<22} {len(row.cells):>2} wires  ", verdict)
+        for cell in row.cells.values():
+            if cell.note:
+                paint.line(out, (f"  note: {cell.wire}: {cell.note}", "info"))
+    for marker in report.missing:
+        paint.line(out, ("WRONG      ", "fail"), f"the tokenizer has no single id for {marker}")
+        paint.line(out, "           remedy: use the tokenizer the model came with")
+    for cell in report.wrong[:SHOWN_MAX]:
+        paint.line(out, ("WRONG      ", "fail"), f"{cell.mode} x {cell.wire}")
+        for problem in cell.problems:
+            paint.line(out, f"           {paint.visible(problem)}")
+        paint.line(out, f"           again: {report.command(cell)}")
+    if len(report.wrong) > SHOWN_MAX:
+        paint.line(out, f"           and {len(report.wrong) - SHOWN_MAX} more; --report or --json has them all")
+    paint.line(out, ("OK: " if report.right else "FAILED: ", "ok" if report.right else "fail"), report.summary())
+    if html:
+        paint.line(out, ("report     ", "head"), html)

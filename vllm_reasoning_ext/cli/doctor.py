@@ -1,0 +1,167 @@
+"""The command `doctor`: is everything in place, and what to change."""
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from vllm_reasoning_ext.cli import checks, paint
+from vllm_reasoning_ext.cli.checks import Finding, guarded
+from vllm_reasoning_ext.cli.infer import serve_commands
+from vllm_reasoning_ext.cli.inputs import check_family
+from vllm_reasoning_ext.cli.probe import ENGINES, Engine, ask
+from vllm_reasoning_ext.conformance.conform import Kit
+from vllm_reasoning_ext.conformance.render import read_model_template, read_template
+from vllm_reasoning_ext.conformance.templates import template_path
+from vllm_reasoning_ext.conformance.tokenizers import load_tokenizer
+from vllm_reasoning_ext.errors import SetupError
+from vllm_reasoning_ext.inference import infer_with_reason
+
+EPILOG: Final = """\b
+Examples:
+  vllm-reasoning-ext doctor                          the installation alone
+  vllm-reasoning-ext doctor --model ./model          and a model: family, markers, template, split
+  vllm-reasoning-ext doctor --family qwen3 --template chat_template.jinja
+
+\b
+It ends in OK or FAILED; every failure says what to do. Run it in the environment that serves,
+and after every upgrade of an engine.
+"""
+
+_MARKS: Final = {"ok": "ok", "warn": "WARN", "fail": "FAIL", "info": ""}
+
+
+def command(
+    model: Annotated[str, typer.Option(metavar="DIR", help="A model directory, as given to the engine.")] = "",
+    *,
+    family: Annotated[str, typer.Option(metavar="NAME", help="Do not infer the family: it is this one.")] = "",
+    template: Annotated[
+        str, typer.Option(metavar="FILE", help="The chat template, where it is not the model's own.")
+    ] = "",
+    engines: Annotated[
+        bool, typer.Option("--engines/--no-engines", help="Load the installed engines and ask them, or do not.")
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Check the installation, the engines, a model's markers and its chat template.
+
+    What is checked: the package and how engines find it; whether our class answers to the parser names in each
+    installed engine; variables that hide plugins; the ids of the markers; the template's start state in every
+    mode; a canned split.
+    """
+    if model and not Path(model).is_dir():
+        raise SetupError(
+            f"there is no directory {model}",
+            "--model",
+            "give the model's directory, or --family NAME and --template FILE",
+        )
+    findings: list[Finding] = []
+    name = check_family(family) if family else None
+    findings += guarded("package", checks.check_package)
+    if name is None and model:
+        name, found = _inferred(model)
+        findings.append(found)
+    found_engines = _engines(engines)
+    findings += guarded("filters", partial(checks.check_filters, found_engines))
+    findings += _on_engines(found_engines, name, asked=engines)
+    if name is not None:
+        findings += _on_model(name, model, template)
+    failed = any(finding.status == "fail" for finding in findings)
+    commands: dict[str, dict[str, Any]] = {}
+    if name is not None:
+        asked = {engine.name: engine for engine in found_engines if engine.installed}
+        commands = serve_commands(model or "MODEL", name, asked)
+    if as_json:
+        paint.print_json(
+            {"ok": not failed, "family": name, "findings": [f._asdict() for f in findings], "serve": commands}
+        )
+    else:
+        _show(findings, commands, failed=failed)
+    raise typer.Exit(1 if failed else 0)
+
+
+def _inferred(model: str) -> tuple[str | None, Finding]:
+    family, reason = infer_with_reason(model)
+    if family is not None:
+        return family, Finding("family", "ok", f"{family}: {reason}")
+    remedy = "name it yourself: --family NAME; `vllm-reasoning-ext families` lists them with their markers"
+    return None, Finding("family", "fail", f"unknown: {reason}", remedy)
+
+
+def _engines(load: bool) -> list[Engine]:
+    found = [ask(name, load=False) for name in ENGINES]
+    if not load or not any(engine.installed for engine in found):
+        return found
+    with paint.console(stderr=True).status("asking the installed engines ..."):
+        return [ask(engine.name) if engine.installed else engine for engine in found]
+
+
+def _on_engines(engines: list[Engine], family: str | None, *, asked: bool) -> list[Finding]:
+    findings: list[Finding] = []
+    for engine in engines:
+        if not engine.installed:
+            continue
+        if asked:
+            findings += guarded(engine.name, partial(checks.check_engine, engine, family))
+        else:
+            findings.append(Finding(engine.name, "info", f"{engine.shown} {engine.version} is here; it was not asked"))
+    if not any(engine.installed for engine in engines):
+        text = "neither vLLM nor SGLang is in this environment: library, command line and proxy work without"
+        findings.append(Finding("engines", "info", text))
+    return findings
+
+
+def _on_model(family: str, model: str, template: str) -> list[Finding]:
+    """Look at tokenizer, template and split; with neither model nor template the packaged template stands in."""
+    findings: list[Finding] = []
+    tokenizer: Any = None
+    if model:
+        try:
+            tokenizer = load_tokenizer(model)
+            findings += guarded("markers", partial(checks.check_markers, family, tokenizer))
+        except SetupError as error:
+            findings.append(Finding("markers", "fail", f"{error.problem} ({error.found})", error.remedy))
+    try:
+        where = template or _own_or_packaged(model, family, findings)
+        text, tokens = read_template(where)
+        kit: Kit | None = Kit(family, text, tokens, tokenizer=tokenizer)
+    except SetupError as error:
+        findings.append(Finding("template", "fail", f"{error.problem} ({error.found})", error.remedy))
+        kit = None
+    if kit is not None:
+        findings += guarded("template", partial(checks.check_template, kit))
+    findings += guarded("split", partial(checks.check_split, family, kit))
+    return findings
+
+
+def _own_or_packaged(model: str, family: str, findings: list[Finding]) -> str:
+    if model and read_model_template(Path(model))[0]:
+        return model
+    path = str(template_path(family))
+    whose = "the model directory has no chat template" if model else "no template was given"
+    status = "warn" if model else "info"
+    findings.append(
+        Finding(
+            "template",
+            status,
+            f"{whose}: the packaged one is looked at",
+            f"serve with --chat-template {path}, or give the model's own with --template FILE" if model else "",
+        )
+    )
+    return path
+
+
+def _show(findings: list[Finding], commands: dict[str, dict[str, Any]], *, failed: bool) -> None:
+    out = paint.console()
+    last = ""
+    for finding in findings:
+        subject = finding.subject if finding.subject != last else ""
+        last = finding.subject
+        mark = _MARKS[finding.status]
+        paint.line(out, (f"{subject:<9} ", "head"), (f"{mark:<5}", finding.status), paint.visible(finding.text))
+        if finding.remedy and finding.status in ("warn", "fail"):
+            paint.line(out, f"{'':<15}remedy: {paint.visible(finding.remedy)}")
+    for number, found in enumerate(commands.values()):
+        paint.line(out, ("run       " if number == 0 else " " * 10, "head"), f"{'':<5}{found['command']}")
+    paint.line(out, ("FAILED", "fail") if failed else ("OK", "ok"))

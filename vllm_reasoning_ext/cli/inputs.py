@@ -1,0 +1,68 @@
+"""Reading what a command is given: texts, token ids and model directories; each fault names its remedy."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from vllm_reasoning_ext.core.families import get_family, names
+from vllm_reasoning_ext.errors import SetupError
+
+
+def read_text(path: str) -> str:
+    """Read a text to the character; `-` is standard input.
+
+    Raises:
+        SetupError: it cannot be read, or is no UTF-8.
+    """
+    try:
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise SetupError(
+            f"cannot read {path}: {error.strerror}", path, "give an existing file, or - for standard input"
+        ) from error
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SetupError(
+            f"{path} is not UTF-8 (byte {error.start})", path, "save the model's output as UTF-8 text"
+        ) from error
+
+
+def read_ids(path: str) -> list[int]:
+    """Read token ids: a JSON list, or numbers with anything but digits between them.
+
+    Raises:
+        SetupError: no list of whole numbers is there.
+    """
+    text = read_text(path)
+    try:
+        ids = json.loads(text)
+    except ValueError:
+        ids = [int(number) for number in re.findall(r"\d+", text)] if re.fullmatch(r"[\d\s,;]+", text) else None
+    if isinstance(ids, int):
+        ids = [ids]
+    if not isinstance(ids, list) or not all(isinstance(n, int) and not isinstance(n, bool) for n in ids):
+        raise SetupError(
+            f"{path} holds no list of token ids", path, "write the ids as [1, 2, 3], or as numbers with blanks between"
+        )
+    return ids
+
+
+def check_family(name: str, *, inline: bool = False) -> str:
+    """Return the family's own name.
+
+    Args:
+        name: a family or an alias; a trailing `_ext`, as the engines know it, will do.
+        inline: accept "inline" too.
+
+    Raises:
+        SetupError: nobody of that name; the message lists the names.
+    """
+    if inline and name == "inline":
+        return name
+    try:
+        return get_family(name.removesuffix("_ext")).name
+    except ValueError as error:
+        known = ", ".join([*names(), *(["inline"] if inline else [])])
+        raise SetupError(str(error), f"--family {name}", f"choose one of {known}") from error

@@ -1,0 +1,245 @@
+"""The command `split`: an output, split and shown."""
+
+from typing import Annotated, Any, Final, Literal, cast
+
+import typer
+from rich.console import Console
+from rich.panel import Panel
+from rich.text import Text
+
+from vllm_reasoning_ext.cli import paint
+from vllm_reasoning_ext.cli.chunks import cut
+from vllm_reasoning_ext.cli.explain import Note, Recorder, as_json, explain
+from vllm_reasoning_ext.cli.inputs import check_family, read_ids, read_text
+from vllm_reasoning_ext.conformance.runner import Fed
+from vllm_reasoning_ext.conformance.tokenizers import encode, load_tokenizer, tokenise
+from vllm_reasoning_ext.core.events import Event
+from vllm_reasoning_ext.core.splitter import Splitter
+from vllm_reasoning_ext.errors import SetupError
+
+EPILOG: Final = """\b
+Examples:
+  vllm-reasoning-ext split reply.txt --family qwen3
+  printf '<think>hm</think>42' | vllm-reasoning-ext split - --family qwen3 --explain
+  vllm-reasoning-ext split reply.txt --family gpt_oss --prompt prompt.txt --chunks char
+  vllm-reasoning-ext split --ids ids.json --tokenizer ./model --family muse_glimmer --json
+
+\b
+Reasoning is dim, the answer plain, a tool call boxed, a marker reversed, text the
+splitter added underlined; ▏ stands between two deltas. Without --prompt the family's
+default decides the start: pass the rendered prompt if the server renders one.
+"""
+
+PROMPT_TAIL: Final = 90
+"""Characters of the prompt that are shown: enough for any turn opener and what follows it."""
+
+
+def command(
+    file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="The model's raw output; - is standard input.")] = "-",
+    *,
+    family: Annotated[str, typer.Option(help="Whose markers: see `families`; or inline, for tags in any text.")],
+    prompt: Annotated[str, typer.Option(metavar="FILE", help="The rendered prompt; its end decides the start.")] = "",
+    chunks: Annotated[
+        str, typer.Option(metavar="HOW", help="How the output arrives: whole, char, token, N or random:SEED.")
+    ] = "whole",
+    ids: Annotated[str, typer.Option(metavar="FILE", help="The output's token ids, as JSON or plain numbers.")] = "",
+    tokenizer: Annotated[
+        str, typer.Option(metavar="DIR", help="The model's tokenizer; without --ids it encodes the text.")
+    ] = "",
+    force_reasoning: Annotated[
+        bool | None, typer.Option("--force-reasoning/--no-force-reasoning", help="Start inside a block, or do not.")
+    ] = None,
+    tools: Annotated[bool, typer.Option("--tools/--no-tools", help="Whether the request offers tools.")] = True,
+    floor: Annotated[str, typer.Option(metavar="off|promote", help="promote: never leave the answer empty.")] = "off",
+    finish_reason: Annotated[str, typer.Option(metavar="REASON", help="The engine's: stop, length, ...")] = "",
+    tags: Annotated[str, typer.Option(metavar="TAGS", help="inline only: pairs as <a>...</a>,<b>...</b>.")] = "",
+    where: Annotated[str, typer.Option(metavar="WHERE", help="inline only: prose, anywhere or head.")] = "prose",
+    unclosed: Annotated[
+        str, typer.Option(metavar="WHAT", help="inline only: an unclosed block is reasoning or content.")
+    ] = "reasoning",
+    why: Annotated[bool, typer.Option("--explain", help="Say what made each boundary and what was held.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the events as JSON.")] = False,
+) -> None:
+    """Split a model's output into reasoning, answer and tool calls, and show the split."""
+    name = check_family(family, inline=True)
+    loaded = load_tokenizer(tokenizer) if tokenizer else None
+    text, deltas = _deltas(file, ids, loaded, chunks)
+    rendered = read_text(prompt) if prompt else None
+    options: dict[str, Any] = {"floor": cast('Literal["off", "promote"]', floor)}
+    if name == "inline":
+        options |= {"tags": tags or None, "where": where, "unclosed": unclosed}
+    else:
+        options |= {"prompt": rendered, "force_reasoning": force_reasoning, "tools": tools, "tokenizer": loaded}
+    try:
+        splitter = Splitter(name, **options)
+    except ValueError as error:
+        raise SetupError(str(error), "the options of split", "see `vllm-reasoning-ext split --help`") from error
+    recorder = Recorder(splitter)
+    recorder.run(deltas, finish_reason or None)
+    notes = explain(recorder) if why else []
+    if as_json:
+        paint.print_json(_document(recorder, deltas, rendered, notes if why else None))
+    else:
+        out = paint.console()
+        _show_start(out, splitter, rendered, why)
+        _show(out, recorder, deltas)
+        for note in notes:
+            _show_note(out, note)
+    lost = "".join(event.text for event, _ in recorder.events if not event.synthetic) != text
+    if lost:
+        paint.line(
+            paint.console(stderr=True), ("WRONG: the events do not join to the output; please report it", "fail")
+        )
+    raise typer.Exit(1 if lost else 0)
+
+
+def _deltas(file: str, ids: str, tokenizer: Any, chunks: str) -> tuple[str, list[Fed]]:
+    """Read the output and cut it."""
+    if ids and tokenizer is None:
+        raise SetupError("--ids cannot be read without the tokenizer", "--ids", "add --tokenizer DIR")
+    if ids:
+        numbers = read_ids(ids)
+        tokens = tokenise(numbers, tokenizer)
+        text = "".join(token.text for token in tokens)
+        given = text if file == "-" else read_text(file)
+        if given != text:
+            # What an engine sends when it skips special tokens: the ids come first, then a text of its own.
+            return given, [("", numbers), *((part, []) for part, _ in cut(given, None, chunks))]
+        return text, cut(text, tokens, chunks)
+    text = read_text(file)
+    if tokenizer is None:
+        return text, cut(text, None, chunks)
+    tokens = tokenise(encode(text, tokenizer), tokenizer)
+    same = "".join(token.text for token in tokens) == text
+    if not same:
+        raise SetupError(
+            "the tokenizer does not give the text back", "--tokenizer", "save the token ids and pass them with --ids"
+        )
+    return text, cut(text, tokens, chunks)
+
+
+def _document(recorder: Recorder, deltas: list[Fed], prompt: str | None, notes: list[Note] | None) -> dict[str, Any]:
+    splitter, events = recorder.splitter, recorder.events
+    start = splitter.start
+    document = {
+        "family": splitter.family,
+        "start": {
+            "kind": start.kind,
+            "answer_begun": start.answer_begun,
+            "header": start.header,
+            "recipient": start.recipient,
+            "reason": start.reason,
+        },
+        "reasoning": "".join(event.text for event, _ in events if event.kind == "reasoning"),
+        "content": "".join(event.text for event, _ in events if event.kind in ("content", "tool")),
+        "events": [
+            {
+                "kind": event.kind.value,
+                "text": event.text,
+                "synthetic": event.synthetic,
+                "recipient": event.recipient,
+                "delta": number,
+            }
+            for event, number in events
+        ],
+        "deltas": len(deltas),
+        "held_at_most": max((len(hold.text) for hold in recorder.holds), default=0),
+        "floored": splitter.floored,
+    }
+    if notes is not None:
+        document["prompt_tail"] = None if prompt is None else prompt[-PROMPT_TAIL:]
+        document["explain"] = as_json(notes)
+    return document
+
+
+def _show_start(out: Console, splitter: Splitter, prompt: str | None, why: bool) -> None:
+    start = splitter.start
+    paint.line(out, ("start      ", "head"), f"{start.kind}: {paint.visible(start.reason)}")
+    if why and prompt is not None:
+        paint.line(out, ("prompt     ", "head"), f"ends in {paint.shorten(prompt, PROMPT_TAIL, end=True)}")
+    if why and (start.header or start.recipient):
+        kept = f"kept header {start.header!r}" + (f", recipient {start.recipient!r}" if start.recipient else "")
+        paint.line(out, ("header     ", "head"), kept)
+
+
+def _show(out: Console, recorder: Recorder, deltas: list[Fed]) -> None:
+    edges = _edges(deltas)
+    pieces = _pieces([event for event, _ in recorder.events], edges)
+    if paint.painted(out):
+        out.print()
+        _show_colours(out, pieces)
+    else:
+        for label, text in pieces:
+            _show_plain(out, label, text)
+    lengths = dict.fromkeys(("reasoning", "content", "tool", "marker"), 0)
+    for event, _ in recorder.events:
+        lengths[event.kind.value] += len(event.text)
+    counts = ", ".join(f"{paint.LABELS[kind]} {length}" for kind, length in lengths.items())
+    held = max((len(hold.text) for hold in recorder.holds), default=0)
+    arrived = "1 delta" if len(deltas) == 1 else f"{len(deltas)} deltas"
+    paint.line(out, ("characters ", "head"), f"{counts}; {arrived}, at most {held} held")
+
+
+def _edges(deltas: list[Fed]) -> set[int]:
+    """List where deltas meet, in characters; none when every character is a delta, which nobody could read."""
+    found, at = set(), 0
+    for text, _ in deltas:
+        at += len(text)
+        found.add(at)
+    found.discard(at)
+    return set() if len(found) >= at - 1 and at > 2 else found
+
+
+def _pieces(events: list[Event], edges: set[int]) -> list[tuple[str, str]]:
+    """Join neighbours of one kind; an edge between deltas is a character of its own."""
+    joined: list[tuple[str, str]] = []
+    at = 0
+    for event in events:
+        label = event.kind.value + ("+" if event.synthetic else "")
+        text = paint.visible(event.text, newlines=event.kind != "marker")
+        if not event.synthetic:
+            text = "".join(
+                (paint.EDGE if at + index in edges and at + index > 0 else "")
+                + paint.visible(character, newlines=event.kind != "marker")
+                for index, character in enumerate(event.text)
+            )
+            at += len(event.text)
+        if joined and joined[-1][0] == label:
+            joined[-1] = (label, joined[-1][1] + text)
+        else:
+            joined.append((label, text))
+    return joined
+
+
+def _show_plain(out: Console, label: str, text: str) -> None:
+    kind = label.rstrip("+")
+    head = paint.LABELS[kind] + ("+" if label.endswith("+") else "")
+    for number, row in enumerate(text.split("\n")):
+        out.out(f"{head if number == 0 else '':<10} | {row}", highlight=False)
+
+
+def _show_colours(out: Console, pieces: list[tuple[str, str]]) -> None:
+    running = Text()
+    for label, text in pieces:
+        kind = label.rstrip("+")
+        style = paint.STYLES[kind] + (" underline" if label.endswith("+") else "")
+        part = Text(style=style)
+        for number, piece in enumerate(text.split(paint.EDGE)):
+            if number:
+                part.append(paint.EDGE, paint.STYLES["edge"])
+            part.append(piece)
+        if kind == "tool":
+            if running:
+                out.print(running)
+            running = Text()
+            out.print(Panel(part, title="tool", title_align="left", expand=False))
+        else:
+            running.append_text(part)
+    if running:
+        out.print(running)
+    out.print()
+
+
+def _show_note(out: Console, note: Note) -> None:
+    text = f"{paint.shorten(note.text)} " if note.text else ""
+    paint.line(out, (f"{note.what:<10} ", "head"), f"at {note.at}: {text}{note.why}")

@@ -1,0 +1,268 @@
+"""Does a chat template agree with a family's parser? Every mode rendered, every wire replayed in every way."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from vllm_reasoning_ext.conformance.char_tokenizer import Token
+from vllm_reasoning_ext.conformance.modes import Mode, modes_of
+from vllm_reasoning_ext.conformance.own_form import CALL, PLAIN, Form, forms_of
+from vllm_reasoning_ext.conformance.render import Renderer, RenderError
+from vllm_reasoning_ext.conformance.runner import Fed, Outcome, Piece, id_ways, replay, text_ways
+from vllm_reasoning_ext.conformance.tokenizers import encode, spell, tokenise
+from vllm_reasoning_ext.conformance.wires import NAMES, Wire, wires_of
+from vllm_reasoning_ext.core.families import get_family
+from vllm_reasoning_ext.core.ids import marker_ids
+from vllm_reasoning_ext.core.splitter import Splitter
+from vllm_reasoning_ext.core.start import StartState, start_state
+
+START: Final = "start"
+"""The column that judges the start state itself."""
+
+COLUMNS: Final = (START, *NAMES, PLAIN, CALL)
+PROBLEMS_MAX: Final = 3
+"""Differences shown of one cell: the first tells the cause, the rest repeat it."""
+
+TAIL: Final = 120
+"""Characters of a prompt's end that a report shows."""
+
+
+Checked = tuple[tuple[str, ...], tuple[Piece, ...], int]
+"""What came of a wire: the problems, the split, and in how many ways it was fed."""
+
+
+class Cell(NamedTuple):
+    """One wire in one mode.
+
+    Attributes:
+        mode, wire: where it stands in the report.
+        problems: what differs; empty when all is right.
+        text: the output that was fed.
+        split: the pieces it was split into, fed whole.
+        ways: in how many ways it was fed.
+        note: something worth knowing that is no fault.
+    """
+
+    mode: str
+    wire: str
+    problems: tuple[str, ...] = ()
+    text: str = ""
+    split: tuple[Piece, ...] = ()
+    ways: int = 0
+    note: str = ""
+
+
+class Row(NamedTuple):
+    """One mode of the template.
+
+    Attributes:
+        mode: how it was rendered.
+        tail: the end of the prompt.
+        start: the start state read from it; None when the template refused the mode.
+        refused: the template's own words then.
+        cells: by column; a wire that cannot follow this start is missing.
+    """
+
+    mode: Mode
+    tail: str
+    start: StartState | None
+    refused: str
+    cells: Mapping[str, Cell]
+
+
+class Kit:
+    """The modes and cells of one template for one family.
+
+    Args:
+        family: the family's name.
+        template: the template's text.
+        tokens: its special tokens (`bos_token`, ...).
+        kwargs: template variables for every mode (`revision`, ...).
+        tokenizer: the model's; then everything is tried with token ids too.
+        transformers: False renders with jinja2 alone.
+        checked: what has been fed already; kits of one family and one tokenizer may share it.
+
+    Raises:
+        SetupError: the template cannot be read.
+    """
+
+    def __init__(
+        self,
+        family: str,
+        template: str,
+        tokens: Mapping[str, str] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        tokenizer: Any = None,
+        *,
+        transformers: bool = True,
+        checked: dict[Any, "Checked"] | None = None,
+    ) -> None:
+        self.family = get_family(family)
+        self.tokenizer = tokenizer
+        self.renderer = Renderer(template, tokens, kwargs, transformers=transformers)
+        quotable = self.family.required[:2] or (self.family.opener, self.family.closer)
+        fixed = set(kwargs or {})
+        variables = self.renderer.variables() - fixed
+        self.modes = modes_of(template, variables, tuple(quotable))
+        self.ids = marker_ids(self.family, tokenizer) if tokenizer is not None else {}
+        # The turn's end as this template writes it: a family's models differ, and with ids only a real one counts.
+        ends = [text for text in self.family.end_of_sequence if tokenizer is None or text in self.ids]
+        self.end = next((text for text in ends if text in template), "")
+        self._prompts: dict[str, str] = {}
+        self._checked: dict[Any, Checked] = {} if checked is None else checked
+
+    def missing_ids(self) -> list[str]:
+        """List the markers that must be single tokens and are none in the tokenizer."""
+        if self.tokenizer is None:
+            return []
+        needed = self.family.required or (self.family.opener, self.family.closer)
+        return [marker for marker in needed if marker not in self.ids]
+
+    def row(self, mode: Mode, only: str = "") -> Row:
+        """Try one mode.
+
+        Args:
+            mode: the mode.
+            only: one column, or "" for all.
+        """
+        try:
+            prompt = self.prompt(mode)
+        except RenderError as error:
+            return Row(mode, "", None, str(error), {})
+        start = start_state(prompt, self.family)
+        cells = {cell.wire: cell for cell in self._cells(mode, prompt, start) if only in ("", cell.wire)}
+        return Row(mode, prompt[-TAIL:], start, "", cells)
+
+    def columns(self, mode: Mode) -> list[str]:
+        """List the columns that a mode has, without trying them.
+
+        Raises:
+            RenderError: the template refuses the mode.
+        """
+        start = start_state(self.prompt(mode), self.family)
+        wires = [wire.name for wire in self._wires(start)]
+        return [START, *wires, *[form.name for form in self._forms(mode, self.prompt(mode), start)]]
+
+    def cell(self, mode: Mode, column: str) -> Cell:
+        """Try one cell."""
+        return self.row(mode, column).cells[column]
+
+    def prompt(self, mode: Mode) -> str:
+        """Render a mode, once."""
+        if mode.name not in self._prompts:
+            self._prompts[mode.name] = self.renderer.render(
+                mode.messages, tools=mode.tools, kwargs=mode.kwargs, go_on=mode.go_on
+            )
+        return self._prompts[mode.name]
+
+    def _wires(self, start: StartState) -> list[Wire]:
+        usable = self.tokenizer is not None and not self.missing_ids()
+        return [wire for wire in wires_of(self.family, start, self.end) if usable or not wire.ids]
+
+    def _forms(self, mode: Mode, prompt: str, start: StartState) -> list[Form]:
+        return forms_of(self.renderer, self.family, mode, prompt, start)
+
+    def _cells(self, mode: Mode, prompt: str, start: StartState) -> Iterator[Cell]:
+        problems, note = self._judge_start(mode, prompt, start)
+        yield Cell(mode.name, START, problems, note=note)
+        for wire in self._wires(start):
+            problems, split, ways = self._check(start, wire)
+            yield Cell(mode.name, wire.name, problems, wire.text, split, ways)
+        for form in self._forms(mode, prompt, start):
+            problems, split, ways = self._check(start_state(form.prompt, self.family), form.wire)
+            if not problems:
+                problems = form.put_back(self.renderer, split)
+            yield Cell(mode.name, form.name, problems, form.wire.text, split, ways, form.note)
+
+    def _judge_start(self, mode: Mode, prompt: str, start: StartState) -> tuple[tuple[str, ...], str]:
+        problems, note = [], ""
+        openers = self.family.turn_openers
+        if not any(opener in prompt for opener in openers):
+            problems.append(
+                f"the prompt holds none of the turn openers that {self.family.name} knows "
+                f"({', '.join(map(repr, openers))}): is it a template of this family? Splitter takes turn_openers=[...]"
+            )
+        if mode.base == "quotes":
+            plain = next(m for m in self.modes if m.name == "user")
+            other = start_state(self.prompt(plain), self.family)
+            if (other.kind, other.header) != (start.kind, start.header):
+                problems.append(f"a user who quotes markers turns the start from {other.kind} to {start.kind}")
+        if mode.go_on == "content" and not (start.kind == "content" and (start.answer_begun or start.body_begun)):
+            problems.append(f"the prompt ends inside the answer, but the start is {start.kind}")
+        if mode.go_on and mode.go_on != "content" and start.kind != "reasoning":
+            problems.append(f"the prompt ends inside the thought, but the start is {start.kind}")
+        if mode.asked == "off" and start.kind == "reasoning" and not mode.go_on:
+            note = "thinking was switched off, yet the prompt opens a block: the template ignores the switch"
+        if self.tokenizer is not None and not problems:
+            by_ids = start_state(
+                None, self.family, prompt_token_ids=encode(prompt, self.tokenizer), tokenizer=self.tokenizer
+            )
+            if (by_ids.kind, by_ids.answer_begun) != (start.kind, start.answer_begun):
+                problems.append(f"read from token ids the start is {by_ids.kind}, from the text {start.kind}")
+        return tuple(problems), note
+
+    def _check(self, start: StartState, wire: Wire) -> Checked:
+        """Feed a wire in every way; the same wire from the same start is fed once for all modes."""
+        key = (start.kind, start.answer_begun, start.header, start.recipient, start.body_begun, wire)
+        if key not in self._checked:
+            self._checked[key] = self._feed(start, wire)
+        return self._checked[key]
+
+    def _feed(self, start: StartState, wire: Wire) -> Checked:
+        problems: list[str] = []
+        first: Outcome | None = None
+        ways = 0
+        for way, deltas, tokenizer in self._ways(wire):
+            ways += 1
+            try:
+                got = replay(Splitter(self.family.name, start=start, tokenizer=tokenizer), deltas, wire.finish)
+            except Exception as error:  # a law: model text never raises
+                problems.append(f"{way}: raised {type(error).__name__}: {error}")
+                break
+            first = first or got
+            problems += [f"{way}: {problem}" for problem in _differences(wire, got, first)]
+            if len(problems) >= PROBLEMS_MAX:
+                break
+        return tuple(problems[:PROBLEMS_MAX]), first.split if first else (), ways
+
+    def _ways(self, wire: Wire) -> Iterator[tuple[str, list[Fed], Any]]:
+        if not wire.ids:
+            for way, deltas in text_ways(wire.text):
+                yield way, deltas, None
+        if self.tokenizer is not None:
+            tokens = self._tokens(wire)
+            for way, deltas in id_ways(tokens):
+                yield way, deltas, self.tokenizer
+
+    def _tokens(self, wire: Wire) -> list[Token]:
+        tokens = tokenise(spell(wire.script, self.tokenizer), self.tokenizer)
+        # A tokenizer that normalises text gives another one back; the wire then has no ids to be tried with.
+        return tokens if "".join([token.text for token in tokens]) == wire.text else []
+
+
+def _differences(wire: Wire, got: Outcome, first: Outcome) -> Iterator[str]:
+    if got.reasoning != wire.reasoning:
+        yield f"the reasoning should be {wire.reasoning!r}, is {got.reasoning!r}"
+    if got.content != wire.content:
+        yield f"the content should be {wire.content!r}, is {got.content!r}"
+    if "".join([text for kind, text in got.split if not kind.startswith("+")]) != wire.text:
+        yield "the events do not join to the output (lossless law)"
+    if got.split != first.split:
+        yield f"split differently than whole (chunk law): {got.split!r}"
+    if wire.recipients and got.recipients != wire.recipients:
+        yield f"the recipients should be {wire.recipients!r}, are {got.recipients!r}"
+
+
+def run(kit: Kit, modes: list[Mode], wire: str = "", progress: Callable[[], None] = lambda: None) -> list[Row]:
+    """Try modes of a kit.
+
+    Args:
+        kit: the template and family.
+        modes: which of its modes.
+        wire: one column, or "" for all.
+        progress: called after each mode.
+    """
+    rows = []
+    for mode in modes:
+        rows.append(kit.row(mode, wire))
+        progress()
+    return rows

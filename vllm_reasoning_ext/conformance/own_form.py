@@ -1,0 +1,181 @@
+"""The template's own form of an assistant turn, as a wire; and the way back: a split rendered again.
+
+A template writes finished turns too. What it writes is what the model was trained to write, so it must be split into
+the very fields it was rendered from; and the split's fields, put into messages, must render to the same prompt.
+"""
+
+import json
+from typing import Final, NamedTuple
+
+from vllm_reasoning_ext.conformance.modes import CITY, FUNCTION, PARTIAL, THOUGHT, Message, Mode, assistant, call
+from vllm_reasoning_ext.conformance.render import Renderer, RenderError
+from vllm_reasoning_ext.conformance.runner import Piece
+from vllm_reasoning_ext.conformance.wires import Wire
+from vllm_reasoning_ext.core.families import Family
+from vllm_reasoning_ext.core.state import StartState
+
+PLAIN: Final = "own form"
+CALL: Final = "own form, call"
+
+ANSWER: Final = "It is 42.\n\n- `a < b`, naïve 六"
+MORE: Final = " is 42."
+"""How a continued answer goes on."""
+
+
+class Form(NamedTuple):
+    """A turn as the template writes it.
+
+    Attributes:
+        name: the column.
+        prompt: the prompt before it.
+        wire: what the template writes after that prompt, and the fields it was rendered from.
+        rendered: prompt and turn, whole.
+        before: the messages before the turn.
+        mode: tools and variables of the rendering.
+        thought: the thought it was rendered from, whether or not the template wrote it.
+        said: what of the answer the prompt already held.
+        note: what is worth knowing: a dropped thought, a prompt that is no prefix.
+    """
+
+    name: str
+    prompt: str
+    wire: Wire
+    rendered: str
+    before: tuple[Message, ...]
+    mode: Mode
+    thought: str
+    said: str
+    note: str
+
+    def put_back(self, renderer: Renderer, split: tuple[Piece, ...]) -> tuple[str, ...]:
+        """Render the split's fields again; say what differs.
+
+        A call stays in the content until a tool parser has taken it out, so its form is only split.
+        """
+        if self.name == CALL:
+            return ()
+        reasoning = "".join(text for kind, text in split if kind.lstrip("+") == "reasoning")
+        content = "".join(text for kind, text in split if kind.lstrip("+") in ("content", "tool"))
+        # A thought that the template drops, or that the prompt held, cannot come back out of the wire.
+        message = assistant(self.said + content, reasoning if self.wire.reasoning else self.thought)
+        try:
+            again = renderer.render(
+                (*self.before, message), tools=self.mode.tools, kwargs=self.mode.kwargs, generate=False
+            )
+        except RenderError as error:
+            return (f"put back into messages, the template refuses it: {error}",)
+        if again == self.rendered:
+            return ()
+        at = next((n for n, (a, b) in enumerate(zip(again, self.rendered, strict=False)) if a != b), len(again))
+        return (f"put back and rendered again it differs: {again[at:][:60]!r} in place of {self.rendered[at:][:60]!r}",)
+
+
+def forms_of(renderer: Renderer, family: Family, mode: Mode, prompt: str, start: StartState) -> list[Form]:
+    """List the template's own forms of the turn that follows a prompt; those it refuses are left out."""
+    forms = [_plain(renderer, family, mode, prompt, start)]
+    if mode.tools and not mode.go_on:
+        forms.append(_call(renderer, family, mode, prompt, start))
+    return [form for form in forms if form is not None]
+
+
+def _plain(renderer: Renderer, family: Family, mode: Mode, prompt: str, start: StartState) -> Form | None:
+    before, said, answer = mode.messages, "", ANSWER
+    thought = "" if start.kind == "content" else THOUGHT
+    if mode.go_on == "content":
+        before, said, answer = mode.messages[:-1], PARTIAL, MORE
+        thought = str(mode.messages[-1].get("reasoning_content", ""))
+    elif mode.go_on:
+        before, thought = mode.messages[:-1], str(mode.messages[-1][mode.go_on])
+    return _form(
+        PLAIN, renderer, family, mode, prompt, before, assistant(said + answer, thought), thought, said, answer
+    )
+
+
+def _call(renderer: Renderer, family: Family, mode: Mode, prompt: str, start: StartState) -> Form | None:
+    thought = "" if start.kind == "content" else THOUGHT
+    for arguments in ({"city": CITY}, json.dumps({"city": CITY})):  # templates want the one or the other
+        message = assistant("", thought, (call(arguments),))
+        form = _form(CALL, renderer, family, mode, prompt, mode.messages, message, thought, "", "")
+        if form is not None:
+            return form
+    return None
+
+
+def _form(
+    name: str,
+    renderer: Renderer,
+    family: Family,
+    mode: Mode,
+    prompt: str,
+    before: tuple[Message, ...],
+    message: Message,
+    thought: str,
+    said: str,
+    answer: str,
+) -> Form | None:
+    try:
+        rendered = renderer.render((*before, message), tools=mode.tools, kwargs=mode.kwargs, generate=False)
+    except RenderError:
+        return None
+    note = ""
+    if not rendered.startswith(prompt):
+        cut = _opened(prompt, family)
+        if mode.go_on or not cut or not rendered.startswith(cut):
+            return None
+        prompt, note = cut, "the generation prompt is no prefix of the finished turn: prefix caches miss it"
+    text = _ended(rendered[len(prompt) :], family)
+    if answer and answer not in text:
+        return None
+    if thought and thought not in text and thought not in prompt:
+        note = "; ".join(filter(None, [note, "the template drops the thought of a finished turn"]))
+    reasoning = _reasoning(thought, text, mode)
+    if name == CALL:
+        wire = _call_wire(family, text, reasoning)
+        return Form(name, prompt, wire, rendered, before, mode, thought, said, note) if wire is not None else None
+    return Form(name, prompt, Wire(name, text, reasoning, answer), rendered, before, mode, thought, said, note)
+
+
+def _reasoning(thought: str, text: str, mode: Mode) -> str:
+    """Say what of the thought the wire holds: a continued one is in the prompt already."""
+    return thought if thought and not mode.go_on and thought in text else ""
+
+
+def _call_wire(family: Family, text: str, reasoning: str) -> Wire | None:
+    if FUNCTION not in text or CITY not in text:
+        return None
+    if family.grammar == "marker":
+        at = text.find(family.tool_marker)
+        # Another call syntax than the family's own is plain content, and begins where the thought has ended.
+        begin = at if at >= 0 else text.find(family.closer) + len(family.closer) if family.closer in text else 0
+        content = _without_end(text[begin:], family)
+        return Wire(CALL, text, reasoning, content.lstrip() if at < 0 else content)
+    return Wire(CALL, text, reasoning, _slice(family, text))
+
+
+def _slice(family: Family, text: str) -> str:
+    """Cut the tool slice out of a channel family's turn: its header, body and terminator."""
+    to = f"functions.{FUNCTION}" if family.grammar == "harmony" else FUNCTION
+    at = text.index(f"to={to}")
+    begin = max(text.rfind("<|channel|>", 0, at), text.rfind("<|start|>", 0, at))
+    if begin >= 0:
+        return text[begin:]
+    return text if family.grammar == "harmony" else f"<|start|>{text}"
+
+
+def _opened(prompt: str, family: Family) -> str:
+    """Cut a prompt right after its last turn opener."""
+    return prompt[: max((prompt.rfind(o) + len(o) for o in family.turn_openers if o in prompt), default=0)]
+
+
+_TERMINATORS: Final = ("<|return|>", "<|end|>", "<|call|>", "<|eot|>", "<|eom|>")
+
+
+def _ended(text: str, family: Family) -> str:
+    """Cut off what the template writes after the turn's end: a newline, mostly."""
+    ends = family.end_of_sequence if family.grammar == "marker" else (*_TERMINATORS, *family.end_of_sequence)
+    last = max((text.rfind(end) + len(end) for end in ends if end in text), default=0)
+    return text[:last] if last and not text[last:].strip() else text
+
+
+def _without_end(text: str, family: Family) -> str:
+    return next((text.removesuffix(end) for end in family.end_of_sequence if text.endswith(end)), text)

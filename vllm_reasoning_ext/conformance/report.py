@@ -1,0 +1,153 @@
+"""The result of `conform` as data: what was tried, what failed, and the JSON and JUnit forms of it."""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from xml.etree import ElementTree
+
+from vllm_reasoning_ext._version import __version__
+from vllm_reasoning_ext.conformance.conform import COLUMNS, Cell, Row
+
+_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Report(NamedTuple):
+    """What `conform` found.
+
+    Attributes:
+        family: the family.
+        template: the template's path, as it was given.
+        tokenizer: the tokenizer's path, "" for none.
+        kwargs: the variables set for every mode.
+        through: what rendered: "transformers 5.0", "jinja2 3.1".
+        missing: control tokens that the tokenizer should have as single ids and has not.
+        rows: the modes.
+    """
+
+    family: str
+    template: str
+    tokenizer: str
+    kwargs: Mapping[str, Any]
+    through: str
+    missing: tuple[str, ...]
+    rows: Sequence[Row]
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All cells, mode by mode."""
+        return [cell for row in self.rows for cell in row.cells.values()]
+
+    @property
+    def wrong(self) -> list[Cell]:
+        """The cells with a problem."""
+        return [cell for cell in self.cells if cell.problems]
+
+    @property
+    def refused(self) -> list[Row]:
+        """The modes that the template does not render."""
+        return [row for row in self.rows if row.start is None]
+
+    @property
+    def right(self) -> bool:
+        """Whether everything agrees: nothing failed, something was tried, no control token is missing."""
+        return not self.wrong and bool(self.cells) and not self.missing
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns in which there is any cell."""
+        used = {cell.wire for cell in self.cells}
+        return [column for column in COLUMNS if column in used]
+
+    def summary(self) -> str:
+        """Say the result in one line."""
+        ways = sum(cell.ways for cell in self.cells)
+        rendered = len(self.rows) - len(self.refused)
+        return (
+            f"{len(self.cells) - len(self.wrong)} of {len(self.cells)} cells right in {rendered} modes "
+            f"({ways} replays), {len(self.refused)} modes refused by the template"
+        )
+
+    def command(self, cell: Cell) -> str:
+        """Write the command that tries one cell again."""
+        parts = ["vllm-reasoning-ext", "conform", "--family", self.family, "--template", self.template]
+        if self.tokenizer:
+            parts += ["--tokenizer", self.tokenizer]
+        for name, value in self.kwargs.items():
+            parts += ["--set", f"{name}={value}"]
+        return shlex.join([*parts, "--mode", cell.mode, "--wire", cell.wire])
+
+
+def as_data(report: Report) -> dict[str, Any]:
+    """Give the report as plain data, for JSON."""
+    return {
+        "package": __version__,
+        "family": report.family,
+        "template": report.template,
+        "tokenizer": report.tokenizer or None,
+        "set": dict(report.kwargs),
+        "rendered_through": report.through,
+        "right": report.right,
+        "summary": report.summary(),
+        "missing_control_tokens": list(report.missing),
+        "modes": [_mode(report, row) for row in report.rows],
+    }
+
+
+def _mode(report: Report, row: Row) -> dict[str, Any]:
+    start = row.start
+    return {
+        "mode": row.mode.name,
+        "kwargs": dict(row.mode.kwargs),
+        "refused": row.refused or None,
+        "prompt_tail": row.tail,
+        "start": start and {"kind": start.kind, "answer_begun": start.answer_begun, "reason": start.reason},
+        "cells": [
+            {
+                "wire": cell.wire,
+                "right": not cell.problems,
+                "problems": list(cell.problems),
+                "note": cell.note or None,
+                "output": cell.text,
+                "split": [list(piece) for piece in cell.split],
+                "ways": cell.ways,
+                **({"reproduce": report.command(cell)} if cell.problems else {}),
+            }
+            for cell in row.cells.values()
+        ],
+    }
+
+
+def as_junit(report: Report) -> str:
+    """Write the report as JUnit XML: one test case a cell, one skipped case a refused mode."""
+    cells, refused = report.cells, report.refused
+    suite = ElementTree.Element(
+        "testsuite",
+        name=_clean(f"conform {report.family} {report.template}"),
+        tests=str(len(cells) + len(refused) + len(report.missing)),
+        failures=str(len(report.wrong) + len(report.missing)),
+        errors="0",
+        skipped=str(len(refused)),
+    )
+    for name, kind, lines in _cases(report):
+        case = ElementTree.SubElement(suite, "testcase", classname=f"conform.{report.family}", name=_clean(name))
+        if kind:
+            ElementTree.SubElement(case, kind, message=_clean(lines[0])).text = _clean("\n".join(lines))
+    ElementTree.indent(suite)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
+
+
+def _cases(report: Report) -> Iterator[tuple[str, str, list[str]]]:
+    for marker in report.missing:
+        yield f"control token {marker}", "failure", [f"the tokenizer has no single id for {marker}"]
+    for row in report.rows:
+        if row.start is None:
+            yield row.mode.name, "skipped", [f"the template refuses this mode: {row.refused}"]
+        for cell in row.cells.values():
+            lines = [*cell.problems, f"reproduce: {report.command(cell)}"] if cell.problems else []
+            yield f"{cell.mode} | {cell.wire}", "failure" if lines else "", lines
+
+
+def _clean(text: str) -> str:
+    """Spell out what XML cannot hold."""
+    return _NOT_XML.sub(lambda found: ascii(found.group())[1:-1], text)

@@ -1,0 +1,92 @@
+"""Loading a model's tokenizer from its directory, with transformers or with tokenizers alone."""
+
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from vllm_reasoning_ext.conformance.char_tokenizer import Token
+from vllm_reasoning_ext.core.ids import decoder
+from vllm_reasoning_ext.errors import SetupError
+from vllm_reasoning_ext.serve.wires import script_ids
+
+
+def load_tokenizer(where: str | Path) -> Any:
+    """Load a tokenizer; nothing is fetched from the network.
+
+    Args:
+        where: a model directory, or a `tokenizer.json`.
+
+    Returns:
+        a transformers tokenizer where transformers is installed and can read the directory, else a
+        `tokenizers.Tokenizer`.
+
+    Raises:
+        SetupError: neither library is there, or the directory holds no tokenizer.
+    """
+    path = Path(where)
+    if not path.exists():
+        raise SetupError(f"there is no {path}", str(path), "give the directory of a model that is on this machine")
+    directory = path if path.is_dir() else path.parent
+    failed = ""
+    if path.is_dir() and importlib.util.find_spec("transformers") is not None:
+        from transformers import AutoTokenizer
+
+        try:
+            return AutoTokenizer.from_pretrained(str(directory), local_files_only=True)
+        except Exception as error:  # a directory without config.json, a class it does not know, ...
+            failed = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    file = directory / "tokenizer.json" if path.is_dir() else path
+    if importlib.util.find_spec("tokenizers") is None:
+        raise SetupError(
+            "reading a tokenizer needs transformers or tokenizers",
+            str(path),
+            "pip install 'vllm-reasoning-ext[conformance]'",
+        )
+    if not file.is_file():
+        raise SetupError(
+            f"{directory} holds no tokenizer.json that could be read" + (f" ({failed})" if failed else ""),
+            str(directory),
+            "give the directory the model's tokenizer files are in",
+        )
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_file(str(file))
+    except Exception as error:  # tokenizers raises plain Exception
+        raise SetupError(f"{file} is no tokenizer ({error})", str(file), "give the file the model came with") from error
+
+
+def tokenise(ids: Sequence[int], tokenizer: Any) -> list[Token]:
+    """Give each token id the characters it brings, as an engine's detokeniser does.
+
+    Args:
+        ids: the output.
+        tokenizer: decodes them.
+
+    Returns:
+        one token an id; an incomplete character comes with the id that completes it.
+    """
+    decode = decoder(tokenizer)
+    tokens: list[Token] = []
+    context, shown = 0, 0
+    for number, token in enumerate(ids, 1):
+        before = decode(list(ids[context:shown]))
+        now = decode(list(ids[context:number]))
+        waits = now.endswith("\ufffd") and number < len(ids)
+        new = "" if waits or len(now) <= len(before) else now[len(before) :]
+        if new:
+            context, shown = shown, number
+        tokens.append(Token(token, new))
+    return tokens
+
+
+def encode(text: str, tokenizer: Any) -> list[int]:
+    """Encode a text: every marker in it becomes its control token, and nothing is added around it."""
+    encoded = tokenizer.encode(text, add_special_tokens=False)
+    return list(getattr(encoded, "ids", encoded))
+
+
+def spell(script: str, tokenizer: Any) -> list[int]:
+    """Encode a script: markers as control tokens, but character by character between ‹ and ›."""
+    return script_ids(script, lambda text: encode(text, tokenizer))
