@@ -7,13 +7,12 @@ to the one configured upstream or nowhere.
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Final
 
 import httpx
-from starlette.responses import JSONResponse
 
 from vllm_reasoning_ext.errors import SetupError
+from vllm_reasoning_ext.serve.admission import Limits, answer
 from vllm_reasoning_ext.serve.metrics import Metrics
 from vllm_reasoning_ext.serve.middleware import Header, Receive, Scope, Send
 
@@ -32,32 +31,6 @@ _HOP_BY_HOP: Final = frozenset(
         b"upgrade",
     }
 )
-_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The bounds of the proxy.
-
-    Attributes:
-        header_bytes: the most bytes a request's line and headers may have.
-        body_bytes: the most bytes a request's body may have.
-        header_seconds: how long a client may take to send its headers.
-        connect_seconds: how long connecting to the upstream, or waiting for a free connection, may take.
-        read_seconds: how long the upstream may be silent.
-        write_seconds: how long one write to the upstream may take.
-        shutdown_seconds: how long streams may go on after SIGTERM.
-        connections: the most clients at a time; more get a 503.
-    """
-
-    header_bytes: int = 64 * 1024
-    body_bytes: int = 64 * 1024 * 1024
-    header_seconds: float = 30.0
-    connect_seconds: float = 10.0
-    read_seconds: float = 600.0
-    write_seconds: float = 60.0
-    shutdown_seconds: int = 30
-    connections: int = 1000
 
 
 class UpstreamBrokenError(Exception):
@@ -129,11 +102,6 @@ class Forwarder:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             raise RuntimeError(f"the proxy has no use for ASGI {scope['type']}")
-        refusal = self._refusal(scope)
-        if refusal is not None:
-            self._metrics.error("refused")
-            await _answer(refusal, scope, receive, send)
-            return
         body = _Body(receive, self._limits.body_bytes)
         pump = asyncio.create_task(self._exchange(scope, body, send))
         watch = asyncio.create_task(body.client_gone())
@@ -148,25 +116,6 @@ class Forwarder:
             pump.cancel()
             await asyncio.gather(pump, watch, return_exceptions=True)
 
-    def _refusal(self, scope: Scope) -> tuple[int, str] | None:
-        headers: list[Header] = scope["headers"]
-        names = [name for name, _ in headers]
-        lengths = {value.strip() for name, value in headers if name == b"content-length"}
-        target = scope.get("raw_path") or scope["path"].encode()
-        if scope["method"] not in _METHODS:
-            return 405, f"method {scope['method'][:20]} is not passed on"
-        if not target.startswith(b"/"):
-            return 400, "the request target must be a path: this is a reverse proxy for one upstream"
-        if b"content-length" in names and b"transfer-encoding" in names:
-            return 400, "Content-Length and Transfer-Encoding together are ambiguous"
-        if len(lengths) > 1 or not all(length.isdigit() for length in lengths):
-            return 400, "the Content-Length is no single number"
-        if sum(len(name) + len(value) + 4 for name, value in headers) + len(target) > self._limits.header_bytes:
-            return 431, f"the request headers exceed {self._limits.header_bytes} bytes"
-        if any(int(length) > self._limits.body_bytes for length in lengths):
-            return 413, f"the request body exceeds {self._limits.body_bytes} bytes"
-        return None
-
     async def _exchange(self, scope: Scope, body: "_Body", send: Send) -> None:
         try:
             response = await self._transport.handle_async_request(self._request(scope, body))
@@ -176,14 +125,14 @@ class Forwarder:
         except _BodyTooLargeError:
             self._metrics.error("refused")
             refusal = 413, f"the request body exceeds {self._limits.body_bytes} bytes"
-            await _answer(refusal, scope, body.receive, send)
+            await answer(refusal, scope, body.receive, send)
             return
         except httpx.HTTPError as error:
             late = isinstance(error, httpx.TimeoutException)
             self._metrics.error("timeout" if late else "unreachable")
             log.warning("upstream %s: %s %s", self._upstream, type(error).__name__, error)
             problem = (504, "the upstream did not answer in time") if late else (502, "the upstream is not reachable")
-            await _answer(problem, scope, body.receive, send)
+            await answer(problem, scope, body.receive, send)
             return
         try:
             headers = _end_to_end(response.headers.raw)
@@ -280,11 +229,3 @@ def _end_to_end(headers: list[Header]) -> list[Header]:
     }
     gone = _HOP_BY_HOP | named
     return [(name.lower(), value) for name, value in headers if name.lower() not in gone]
-
-
-async def _answer(problem: tuple[int, str], scope: Scope, receive: Receive, send: Send) -> None:
-    status, text = problem
-    error = {"message": text, "type": "proxy_error", "code": status}
-    # Close: after a refused request it is not known where the next one begins.
-    response = JSONResponse({"error": error}, status_code=status, headers={"connection": "close"})
-    await response(scope, receive, send)

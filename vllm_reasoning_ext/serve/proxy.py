@@ -20,7 +20,8 @@ from starlette.routing import Mount, Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from vllm_reasoning_ext.errors import SetupError
-from vllm_reasoning_ext.serve.forward import Forwarder, Limits, UpstreamBrokenError, parse_upstream
+from vllm_reasoning_ext.serve.admission import Admission, Limits
+from vllm_reasoning_ext.serve.forward import Forwarder, UpstreamBrokenError, parse_upstream
 from vllm_reasoning_ext.serve.metrics import Metrics
 from vllm_reasoning_ext.serve.middleware import App, Message, ReasoningMiddleware, Receive, Scope, Send
 from vllm_reasoning_ext.serve.settings import Settings
@@ -50,7 +51,8 @@ def proxy_app(
         SetupError: the upstream's address is wrong.
     """
     metrics = metrics or Metrics()
-    forward = Forwarder(parse_upstream(upstream), limits or Limits(), metrics, transport)
+    limits = limits or Limits()
+    forward = Forwarder(parse_upstream(upstream), limits, metrics, transport)
     inner: App = ReasoningMiddleware(forward, settings, metrics) if settings.enabled else forward
 
     async def health(_: Request) -> Response:
@@ -66,7 +68,8 @@ def proxy_app(
         await forward.aclose()
 
     routes = [Route("/healthz", health), Route("/metrics", numbers), Mount("/", app=inner)]
-    return _Outermost(Starlette(routes=routes, lifespan=lifespan), metrics)
+    app = Starlette(routes=routes, lifespan=lifespan)
+    return _Outermost(Admission(app, limits, metrics), metrics)
 
 
 class _Outermost:
@@ -100,7 +103,8 @@ class _Outermost:
         finally:
             self._metrics.ended(status)
             took = (time.monotonic() - begun) * 1000
-            path = scope["path"].encode("ascii", "backslashreplace").decode().replace("\n", "%0A").replace("\r", "%0D")
+            # As it came: percent signs keep control characters out of the log.
+            path = (scope.get("raw_path") or scope["path"].encode()).decode("ascii", "backslashreplace")
             access.info("%s %s %s %d bytes %.0f ms%s", scope["method"], path, status or "-", sent, took, note)
 
 

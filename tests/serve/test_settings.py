@@ -1,0 +1,105 @@
+"""Settings from the environment: defaults, the gate, and an error with a remedy for every wrong value."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vllm_reasoning_ext.core.tags import DEFAULT_TAGS
+from vllm_reasoning_ext.errors import SetupError
+from vllm_reasoning_ext.serve.middleware import ReasoningMiddleware
+from vllm_reasoning_ext.serve.settings import PREFIX, VARIABLES, Settings
+from vllm_reasoning_ext.wire.translation import Translation
+
+DOCS = Path(__file__).parents[2] / "docs" / "translation.md"
+
+
+def read(**variables: str) -> Settings:
+    return Settings.from_env({PREFIX + name: value for name, value in variables.items()} | {"HOME": "/"})
+
+
+@pytest.mark.parametrize(
+    ("variables", "on"),
+    [
+        ({}, ["chat", "responses"]),
+        ({"ENABLED": " "}, ["chat", "responses"]),
+        ({"ENABLED": "false"}, []),
+        ({"ENABLED": "0", "CHAT_ENABLED": "true", "RESPONSES_ENABLED": "1", "MESSAGES_POLICY": "unsigned"}, []),
+        ({"CHAT_ENABLED": "No"}, ["responses"]),
+        ({"RESPONSES_ENABLED": "off"}, ["chat"]),
+        ({"MESSAGES_POLICY": "off"}, ["chat", "responses"]),
+        ({"MESSAGES_POLICY": "redacted", "ENABLED": "ON"}, ["chat", "messages", "responses"]),
+        ({"MESSAGES_POLICY": "drop", "CHAT_ENABLED": "false"}, ["messages", "responses"]),
+    ],
+)
+def test_which_surfaces_are_on(variables: dict[str, str], on: list[str]) -> None:
+    settings = read(**variables)
+    assert [surface for surface in ("chat", "messages", "responses") if settings.translates(surface)] == on
+
+
+@pytest.mark.parametrize(
+    ("variables", "field", "value"),
+    [
+        ({}, "tags", DEFAULT_TAGS),
+        ({}, "unclosed", "content"),
+        ({}, "max_buffer_bytes", 65536),
+        ({}, "reasoning_field", "reasoning_content"),
+        ({"TAG_PAIRS": "<a>...</a>, <b>...</b>"}, "tags", (("<a>", "</a>"), ("<b>", "</b>"))),
+        ({"MAX_BUFFER_BYTES": "10"}, "max_buffer_bytes", 10),
+        ({"WHERE": "head"}, "where", "head"),
+        ({"UNCLOSED": "reasoning"}, "unclosed", "reasoning"),
+        ({"FAMILY": "glm"}, "family", "glm"),
+        ({"IMPLICIT_OPEN": "yes"}, "implicit_open", True),
+        ({"REASONING_FIELD": "both"}, "reasoning_field", "both"),
+        ({"SIGNATURE": "empty"}, "signature", "empty"),
+        ({"RESPONSES_EVENTS": "seed"}, "responses_events", "seed"),
+    ],
+)
+def test_values(variables: dict[str, str], field: str, value: Any) -> None:
+    assert getattr(read(**variables).translation, field) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("ENABLED", "maybe", "ENABLED='maybe' is neither true nor false.*set THINK_EXTRACT_ENABLED=true"),
+        ("MESSAGES_POLICY", "Unsigned", "one of: off, drop, unsigned, redacted"),
+        ("SIGNATURE", "fake", "one of: omit, empty"),
+        ("REASONING_FIELD", "thinking", "one of: reasoning_content, reasoning, both"),
+        ("RESPONSES_EVENTS", "none", "one of: full, seed"),
+        ("WHERE", "here", "one of: prose, anywhere, head"),
+        ("UNCLOSED", "drop", "one of: content, reasoning"),
+        ("FAMILY", "gpt9", "one of: inline, deepseekv32, qwen3, glm"),
+        ("MAX_BUFFER_BYTES", "64k", "whole number of 1 or more"),
+        ("MAX_BUFFER_BYTES", "0", "whole number of 1 or more"),
+        ("MAX_BUFFER_BYTES", "-5", "whole number of 1 or more"),
+        ("TAG_PAIRS", "<a>...</a>,bad", "'bad' is no tag pair.*THINK_EXTRACT_TAG_PAIRS='<think>"),
+        ("IMPLICIT_OPEN", "2", "neither true nor false"),
+        ("CHAT_ENABLE", "true", "did you mean THINK_EXTRACT_CHAT_ENABLED"),
+        ("XYZ", "1", "THINK_EXTRACT_XYZ is no setting.*known are: THINK_EXTRACT_ENABLED"),
+    ],
+)
+def test_a_wrong_value_stops_with_a_remedy(name: str, value: str, says: str) -> None:
+    with pytest.raises(SetupError, match=says):
+        read(**{name: value})
+
+
+def test_the_middleware_reads_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def app(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setenv("THINK_EXTRACT_MESSAGES_POLICY", "drop")
+    assert ReasoningMiddleware(app).settings == Settings(translation=Translation(messages_policy="drop"))
+    monkeypatch.setenv("THINK_EXTRACT_MESSAGES_POLICY", "garbage")
+    with pytest.raises(SetupError, match="one of: off, drop, unsigned, redacted"):
+        ReasoningMiddleware(app)
+
+
+@pytest.mark.skipif(not DOCS.exists(), reason="the documentation is not in the installed package")
+def test_the_documentation_lists_every_variable_with_its_default() -> None:
+    rows = {}
+    for line in DOCS.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip().strip("`") for cell in line.split("|")[1:-1]]
+        if cells and cells[0].startswith(PREFIX):
+            rows[cells[0]] = (cells[1], cells[2].replace("\\", ""))
+    assert rows == {variable.name: (variable.default, variable.meaning) for variable in VARIABLES}
