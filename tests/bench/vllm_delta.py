@@ -24,10 +24,11 @@ from vllm_reasoning_ext.serve.tiny_model import TOKENS
 LENGTHS = (1_000, 4_000, 16_000, 32_000)
 ROUNDS = 5
 VOCABULARY = 200_000
-WORDS = (
+TEXT = (
     "the of and to a in is it that we can this so let me think about they want if 40 , . as be for have with from "
     "next start at point by get two cost each part take state or step value sum first more then which you there"
-).split()
+)
+WORDS = TEXT.split()
 """A quarter of these end in `t` or `to`, which the ATEM grammar has to hold back, as in English text."""
 
 HOOK_LIMIT, PLAIN_LIMIT, GROWTH_LIMIT, BUILTIN_FACTOR, SETUP_LIMIT = 1.5, 2.0, 1.2, 500, 100
@@ -89,7 +90,9 @@ def variants(family: str, tokenizer: Any, builtin: str) -> list[Variant]:
     ]
 
 
-def run(cls: Any, tokenizer: Any, prompt: list[int], head: list[tuple[str, int]], deltas: list[tuple[str, list[int]]]) -> float:
+def run(
+    cls: Any, tokenizer: Any, prompt: list[int], head: list[tuple[str, int]], deltas: list[tuple[str, list[int]]]
+) -> float:
     """Stream one output; give the CPU time of one delta of it in microseconds."""
     request = ChatCompletionRequest(model="m", messages=[])
     parser = cls(tokenizer)

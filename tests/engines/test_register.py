@@ -68,9 +68,7 @@ def test_the_operator_can_keep_the_builtin(
     assert manager.lazy_parsers["gpt_oss"] == ours("gpt_oss")  # no builtin of this name: always ours
 
 
-def test_one_info_line_names_the_replaced_and_the_way_back(
-    manager: Manager, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_one_info_line_names_the_replaced_and_the_way_back(manager: Manager, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, register.vllm_log.name)
     register.register_vllm()
     register.register_vllm()

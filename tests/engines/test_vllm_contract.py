@@ -19,8 +19,6 @@ TOOL_PARSERS = {"muse_glimmer": "muse_glimmer", "qwen3": "hermes"}
 register.register_vllm()
 
 
-
-
 @pytest.fixture(autouse=True)
 def no_fault_of_ours(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """Fail a test in which the guard had to step in: its reply may look right by luck."""

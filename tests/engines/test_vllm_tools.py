@@ -65,7 +65,9 @@ def test_required_and_named(dialect: Dialect, choice: str) -> None:
     """The model is made to call: in its own syntax, or in the JSON that vLLM's grammar dictates."""
     wire = next(wire for wire in dialect.wires() if wire.name == "thought, then a call")
     if ToolParserManager.get_tool_parser(dialect.tool).supports_required_and_named:
-        forced = '{"city": "Oslo"}' if choice == "named" else f'[{{"name": "{FUNCTION}", "parameters": {{"city": "Oslo"}}}}]'
+        forced = (
+            '{"city": "Oslo"}' if choice == "named" else f'[{{"name": "{FUNCTION}", "parameters": {{"city": "Oslo"}}}}]'
+        )
         wire = wire._replace(script=wire.script.replace(wire.raw or "", forced))
     case = Case(wire, dialect.vocabulary, tools=TOOLS, tool_choice=NAMED if choice == "named" else choice)
     check(case, dialect.family, dialect.tool, expected(wire))

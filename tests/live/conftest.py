@@ -61,7 +61,9 @@ def start_vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
     python = vllm_python()
     running: dict[tuple[Any, ...], Scripted] = {}
 
-    def start(family: str, *flags: str, engine: bool = False, env: tuple[tuple[str, str], ...] = (), template: str = "") -> Scripted:
+    def start(
+        family: str, *flags: str, engine: bool = False, env: tuple[tuple[str, str], ...] = (), template: str = ""
+    ) -> Scripted:
         key = (family, flags, engine, env, template)
         if key not in running:
             for other in running.values():
@@ -75,9 +77,7 @@ def start_vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
             common += ["--chat-template", str(ROOT / "templates" / f"{template or family}.jinja"), *flags]
             if engine:
                 common += ["--logits-processors", "vllm_reasoning_ext.serve.scripted:ScriptedLogits"]
-            server = VllmServer(
-                common, log, python=python, env=dict(env), script=None if engine else SCRIPTED_ENGINE
-            )
+            server = VllmServer(common, log, python=python, env=dict(env), script=None if engine else SCRIPTED_ENGINE)
             running[key] = Scripted(server.__enter__(), tokenizer)
         return running[key]
 

@@ -41,7 +41,9 @@ class Dialect(NamedTuple):
         thought, one, two = "Look it up.", ("Oslo",), ("Oslo", "Rome")
         begun = self.opener + thought
 
-        def wire(name: str, script: str, reasoning: str, content: str, cities: tuple[str, ...] = (), **rest: Any) -> Wire:
+        def wire(
+            name: str, script: str, reasoning: str, content: str, cities: tuple[str, ...] = (), **rest: Any
+        ) -> Wire:
             raw = content + self.calls(cities) if cities else None
             return Wire(name, self.family, script + self.end, reasoning, content, cities, raw, **rest)
 
@@ -53,7 +55,9 @@ class Dialect(NamedTuple):
         yield wire("a call, no thought", self.calls(one), "", "", one, **off)
         yield wire("a call in an open block", f"{begun}{self.calls(one)}", thought, "", one, **on)
         yield wire("two calls in an open block", f"{begun}{self.calls(two)}", thought, "", two, **on)
-        yield wire("text, then a call", f"{begun}{self.closer}Looking.{self.calls(one)}", thought, "Looking.", one, **on)
+        yield wire(
+            "text, then a call", f"{begun}{self.closer}Looking.{self.calls(one)}", thought, "Looking.", one, **on
+        )
         yield wire("cut mid-thought", f"{begun[:-4]}✂{begun[-4:]}{self.closer}42.", thought[:-4], "", **on)
 
 
@@ -107,7 +111,10 @@ DIALECTS: Final = (
         "deepseek_v32", "deepseekv32", "deepseekv32", "", "</think>", _dsml("function_calls"),
         "<｜end▁of▁sentence｜>", {"thinking": True}, {"thinking": False},
     ),
-    Dialect("deepseek_v4", "deepseekv32", "deepseekv32/v4", "", "</think>", _dsml("tool_calls"), "<｜end▁of▁sentence｜>", **_V4),
+    Dialect(
+        "deepseek_v4", "deepseekv32", "deepseekv32/v4", "", "</think>", _dsml("tool_calls"),
+        "<｜end▁of▁sentence｜>", **_V4,
+    ),
     Dialect("qwen3_xml", "qwen3", "qwen3", "<think>\n", "\n</think>\n\n", _each(_qwen_xml), "<|im_end|>", **_QWEN),
     Dialect("hermes", "qwen3", "qwen3", "<think>\n", "\n</think>\n\n", _each(json_call), "<|im_end|>", **_QWEN),
     Dialect("glm47", "glm", "glm", "", "</think>", lambda cities: "".join(map(_glm, cities)), "<|endoftext|>", **_GLM),
@@ -146,11 +153,13 @@ ATEM_WIRES: Final = (
     ),
     Wire(
         "a call from a thought never closed", "muse_glimmer",
-        f" to=self<|message|>Look it up.to={FUNCTION}<|message|>{atem_call('Oslo')}<|eot|>", "Look it up.", "", ("Oslo",),
+        f" to=self<|message|>Look it up.to={FUNCTION}<|message|>{atem_call('Oslo')}<|eot|>",
+        "Look it up.", "", ("Oslo",),
     ),
     Wire(
         "thoughts, texts and calls interleaved", "muse_glimmer",
-        f" to=self<|message|>a<|eom|>{_USER}b<|eom|>{_SELF}c<|eom|>{_slice('Oslo')}{_SELF}d<|eom|>{_slice('Rome')}{_USER}e<|eot|>",
+        f" to=self<|message|>a<|eom|>{_USER}b<|eom|>{_SELF}c<|eom|>{_slice('Oslo')}"
+        f"{_SELF}d<|eom|>{_slice('Rome')}{_USER}e<|eot|>",
         "a\nc\nd", "be", ("Oslo", "Rome"),
     ),
 )  # fmt: skip

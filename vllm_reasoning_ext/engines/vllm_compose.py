@@ -7,6 +7,7 @@ tool parser must search to the tool parser, the rest to the client. One path ser
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 from vllm_reasoning_ext.core.events import CONTENT, MARKER, REASONING, TOOL, Delta, Event, Kind
@@ -67,9 +68,7 @@ def _parse(
     for kind, text in _runs((*fed.events, *last.events)):
         found = None
         if kind is TOOL:
-            found, _ = self._extract_tool_calls(
-                content=text, request=request, enable_auto_tools=enable_auto_tools
-            )
+            found, _ = self._extract_tool_calls(content=text, request=request, enable_auto_tools=enable_auto_tools)
         if found:
             calls += found
         else:  # an answer, or a slice that holds no call: nothing may be lost, so it is shown as it is
@@ -79,18 +78,10 @@ def _parse(
 
 def _runs(events: Iterable[Event]) -> Iterator[tuple[Kind, str]]:
     """Join what stands together: answer text, and tool slices with nothing but markers between."""
-    last, texts = None, []
-    for kind, text, _, _ in events:
-        if kind is MARKER:
-            continue
-        if kind is not last and texts:
-            yield last, "".join(texts)
-            texts = []
-        last = kind
+    kept = (event for event in events if event.kind is not MARKER)
+    for kind, run in groupby(kept, key=lambda event: event.kind):
         if kind is not REASONING:
-            texts.append(text)
-    if texts:
-        yield last, "".join(texts)
+            yield kind, "".join(event.text for event in run)
 
 
 def _parse_delta(
@@ -123,7 +114,7 @@ def _reads(parser: Any, request: Any) -> bool:
     """Tell whether the tool parser reads anything at all of this reply."""
     if not getattr(request, "tools", None):
         return False
-    return parser._reasoning_parser.family.grammar == "marker" or request.tool_choice != "none"
+    return bool(parser._reasoning_parser.family.grammar == "marker" or request.tool_choice != "none")
 
 
 def _reads_slices_only(parser: Any, request: Any) -> bool:
@@ -188,9 +179,7 @@ class _Stream:
         self._output += len(ids)
         fed = self._splitter.feed(text, ids)
         ours = self._reasoning
-        end = self._splitter.finish(
-            finish_reason(self._request, self._output, ours.prompt, ours._model_config)
-        )
+        end = self._splitter.finish(finish_reason(self._request, self._output, ours.prompt, ours._model_config))
         delta = Delta((*fed.events, *end.events)) if end else fed
         reasoning = delta.reasoning if self._shows else ""
         if not self._reads:

@@ -58,7 +58,7 @@ def _read(family: Family, tokenizer: Any) -> Vocabulary:
             "--reasoning-parser of its own family; "
             "`python -m vllm_reasoning_ext doctor --model DIR` names it",
         )
-    added = getattr(tokenizer, "get_added_vocab", dict)()
+    added: dict[str, int] = getattr(tokenizer, "get_added_vocab", dict)()
 
     def decode(token_ids: Sequence[int]) -> str:
         text: str = tokenizer.decode(list(token_ids), skip_special_tokens=False)

@@ -60,7 +60,7 @@ def _run(work: Path, cuda: bool, ours_only: bool) -> int:
         builtin = _serve(work, "builtin", cuda, {KEEP_BUILTIN: FAMILY}, tokenizer)
     wrong = 0
     for number, wire in enumerate(MUSE_GLIMMER, 1):
-        wrong += not _show(number, wire, ours[wire.name], builtin and builtin[wire.name], version)
+        wrong += not _show(number, wire, ours[wire.name], builtin[wire.name] if builtin else None, version)
     right = len(MUSE_GLIMMER) - wrong
     say(f"\n{right} of {len(MUSE_GLIMMER)} wires came out right through vllm-reasoning-ext.")
     if builtin is not None:
@@ -147,9 +147,7 @@ def _vllm_version() -> str:
             return importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    raise SetupError(
-        "vLLM is not installed for this interpreter", sys.executable, "run `make demo`, which installs it"
-    )
+    raise SetupError("vLLM is not installed for this interpreter", sys.executable, "run `make demo`, which installs it")
 
 
 def say(text: str) -> None:
