@@ -15,7 +15,8 @@ pytest.importorskip("sglang")
 
 from sglang.srt.plugins.hook_registry import HookRegistry
 
-from tests.engines.sglang_replay import Serving, tokenizer_of
+from tests.engines.replay import tokenizer_of
+from tests.engines.sglang_drive import Serving
 from vllm_reasoning_ext.engines import sglang_hooks, sglang_output, sglang_register
 from vllm_reasoning_ext.engines.register import register_sglang
 from vllm_reasoning_ext.serve.tiny_model import encode

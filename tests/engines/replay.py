@@ -1,19 +1,15 @@
-"""Replay a wire through SGLang's own ReasoningParser, the way its serving code calls it."""
+"""Replay a wire as an engine streams it: text that lags, ids that lead, a stop token that only the ids have."""
 
-from collections.abc import Callable, Iterator
-from functools import cache
-from pathlib import Path
-from types import SimpleNamespace
+from collections.abc import Iterator
 from typing import Any, Final
 
+from tests.support.byte_tokenizer import byte_tokenizer
 from vllm_reasoning_ext import start_state
 from vllm_reasoning_ext.core.state import StartState
-from vllm_reasoning_ext.serve.tiny_model import TOKENS, build_tokenizer, encode
+from vllm_reasoning_ext.serve.tiny_model import encode
 from vllm_reasoning_ext.serve.wires import TOOLS, Wire, cut_at, script_ids
 
-TEMPLATES: Final = Path(__file__).parents[2] / "templates"
-
-tokenizer_of: Final[Callable[[str], Any]] = cache(lambda family: build_tokenizer(TOKENS[family]))
+tokenizer_of: Final[Any] = byte_tokenizer
 
 
 def prompt_ids(wire: Wire) -> list[int]:
@@ -23,7 +19,6 @@ def prompt_ids(wire: Wire) -> list[int]:
     text = tokenizer.apply_chat_template(
         wire.messages(),
         tools=TOOLS if wire.cities else None,
-        chat_template=(TEMPLATES / f"{wire.family}.jinja").read_text(encoding="utf-8"),
         tokenize=False,
         add_generation_prompt=not continued,
         continue_final_message=continued,
@@ -35,6 +30,11 @@ def prompt_ids(wire: Wire) -> list[int]:
 def start_of(wire: Wire) -> StartState:
     """Read the start state of a wire's request from its rendered prompt."""
     return start_state(None, wire.family, prompt_token_ids=prompt_ids(wire), tokenizer=tokenizer_of(wire.family))
+
+
+def raw(wire: Wire) -> str:
+    """Give the content before a tool parser has read it."""
+    return wire.content if wire.raw is None else wire.raw
 
 
 def output_ids(wire: Wire) -> list[int]:
@@ -67,14 +67,3 @@ def pieces(wire: Wire, width: int) -> Iterator[tuple[str, list[int]]]:
             text = text[: -len("\ufffd")]
         yield text[len(shown) :], ids[:end]
         shown = text
-
-
-class Serving(SimpleNamespace):
-    """What the hooks ask of SGLang's serving object."""
-
-    def __init__(self, family: str, tool_parser: str | None = None) -> None:
-        super().__init__(
-            reasoning_parser=family,
-            tool_call_parser=tool_parser,
-            tokenizer_manager=SimpleNamespace(tokenizer=tokenizer_of(family)),
-        )
