@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.serve.servers import ALL, Upstream, proxied
-from vllm_reasoning_ext.serve.admission import Limits
+from vllm_reasoning_ext.serve.limits import Limits
 
 LIMITS = Limits(header_bytes=16_000, body_bytes=1000, header_seconds=0.5, connect_seconds=2, shutdown_seconds=1)
 HOST = b"Host: x\r\n"

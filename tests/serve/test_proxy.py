@@ -18,8 +18,8 @@ import pytest
 from tests.serve.servers import ALL, Upstream, proxied, running
 from tests.wire.streams import decoded, totals
 from vllm_reasoning_ext.errors import SetupError
-from vllm_reasoning_ext.serve.admission import Limits
 from vllm_reasoning_ext.serve.forward import parse_upstream
+from vllm_reasoning_ext.serve.limits import Limits
 from vllm_reasoning_ext.serve.metrics import Metrics
 from vllm_reasoning_ext.serve.proxy import parse_listen, proxy_app, serve_proxy
 from vllm_reasoning_ext.serve.settings import Settings

@@ -1,5 +1,6 @@
 """Settings from the environment: defaults, the gate, and an error with a remedy for every wrong value."""
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from vllm_reasoning_ext.core.tags import DEFAULT_TAGS
 from vllm_reasoning_ext.errors import SetupError
+from vllm_reasoning_ext.serve.limits import Limits, limit_variable
 from vllm_reasoning_ext.serve.middleware import ReasoningMiddleware
 from vllm_reasoning_ext.serve.settings import PREFIX, VARIABLES, Settings
 from vllm_reasoning_ext.wire.translation import Translation
@@ -68,7 +70,7 @@ def test_values(variables: dict[str, str], field: str, value: Any) -> None:
         ("REASONING_FIELD", "thinking", "one of: reasoning_content, reasoning, both"),
         ("RESPONSES_EVENTS", "none", "one of: full, seed"),
         ("WHERE", "here", "one of: prose, anywhere, head"),
-        ("UNCLOSED", "drop", "one of: content, reasoning"),
+        ("UNCLOSED", "drop", "one of: reasoning, content"),
         ("FAMILY", "gpt9", "one of: inline, deepseekv32, qwen3, glm"),
         ("MAX_BUFFER_BYTES", "64k", "whole number of 1 or more"),
         ("MAX_BUFFER_BYTES", "0", "whole number of 1 or more"),
@@ -82,6 +84,27 @@ def test_values(variables: dict[str, str], field: str, value: Any) -> None:
 def test_a_wrong_value_stops_with_a_remedy(name: str, value: str, says: str) -> None:
     with pytest.raises(SetupError, match=says):
         read(**{name: value})
+
+
+def test_bounds_of_the_proxy_are_read() -> None:
+    env = {"THINK_EXTRACT_PROXY_READ_SECONDS": "1.5", "THINK_EXTRACT_PROXY_BODY_BYTES": "10", "X": "1"}
+    assert Limits.from_env(env) == Limits(read_seconds=1.5, body_bytes=10)
+    assert Settings.from_env(env) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("READ_SECONDS", "soon", "a number of seconds above 0"),
+        ("READ_SECONDS", "nan", "a number of seconds above 0"),
+        ("READ_SECONDS", "inf", "a number of seconds above 0"),
+        ("CONNECTIONS", "0", "a whole number of 1 or more"),
+        ("CONNECTIONS", "1.5", "a whole number of 1 or more"),
+    ],
+)
+def test_a_wrong_bound_stops_with_a_remedy(name: str, value: str, says: str) -> None:
+    with pytest.raises(SetupError, match=says):
+        Limits.from_env({f"THINK_EXTRACT_PROXY_{name}": value})
 
 
 def test_the_middleware_reads_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,4 +125,6 @@ def test_the_documentation_lists_every_variable_with_its_default() -> None:
         cells = [cell.strip().strip("`") for cell in line.split("|")[1:-1]]
         if cells and cells[0].startswith(PREFIX):
             rows[cells[0]] = (cells[1], cells[2].replace("\\", ""))
+    bounds = {limit_variable(bound.name): str(bound.default).removesuffix(".0") for bound in dataclasses.fields(Limits)}
+    assert {name: rows.pop(name)[0] for name in bounds} == bounds
     assert rows == {variable.name: (variable.default, variable.meaning) for variable in VARIABLES}

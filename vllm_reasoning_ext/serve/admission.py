@@ -1,39 +1,14 @@
-"""Which requests the proxy takes: bounds, and what must not be ambiguous, checked before anything is passed on."""
+"""Which requests the proxy takes: within the bounds and not ambiguous, checked before anything is passed on."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from starlette.responses import JSONResponse
 
+from vllm_reasoning_ext.serve.limits import Limits
 from vllm_reasoning_ext.serve.metrics import Metrics
 from vllm_reasoning_ext.serve.middleware import App, Header, Receive, Scope, Send
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The bounds of the proxy.
-
-    Attributes:
-        header_bytes: the most bytes a request's line and headers may have.
-        body_bytes: the most bytes a request's body may have.
-        header_seconds: how long a client may take to send its headers.
-        connect_seconds: how long connecting to the upstream, or waiting for a free connection, may take.
-        read_seconds: how long the upstream may be silent.
-        write_seconds: how long one write to the upstream may take.
-        shutdown_seconds: how long streams may go on after SIGTERM.
-        connections: the most clients at a time; more get a 503.
-    """
-
-    header_bytes: int = 64 * 1024
-    body_bytes: int = 64 * 1024 * 1024
-    header_seconds: float = 30.0
-    connect_seconds: float = 10.0
-    read_seconds: float = 600.0
-    write_seconds: float = 60.0
-    shutdown_seconds: int = 30
-    connections: int = 1000
 
 
 class Admission:

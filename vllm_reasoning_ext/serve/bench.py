@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
-from vllm_reasoning_ext.serve.admission import Limits
+from vllm_reasoning_ext.serve.limits import Limits
 from vllm_reasoning_ext.serve.proxy import proxy_app, server
 from vllm_reasoning_ext.serve.settings import Settings
 from vllm_reasoning_ext.wire.sse import SSEParser

@@ -6,13 +6,16 @@ to the one configured upstream or nowhere.
 
 import asyncio
 import logging
+import ssl
 from collections.abc import AsyncIterator
 from typing import Final
 
+import certifi
 import httpx
 
 from vllm_reasoning_ext.errors import SetupError
-from vllm_reasoning_ext.serve.admission import Limits, answer
+from vllm_reasoning_ext.serve.admission import answer
+from vllm_reasoning_ext.serve.limits import Limits
 from vllm_reasoning_ext.serve.metrics import Metrics
 from vllm_reasoning_ext.serve.middleware import Header, Receive, Scope, Send
 
@@ -87,7 +90,9 @@ class Forwarder:
         self._limits = limits
         self._metrics = metrics
         pool = httpx.Limits(max_connections=limits.connections, max_keepalive_connections=100)
-        self._transport = transport or httpx.AsyncHTTPTransport(trust_env=False, retries=0, limits=pool)
+        self._transport = transport or httpx.AsyncHTTPTransport(
+            verify=_trusted(), trust_env=False, retries=0, limits=pool
+        )
         self._timeouts = httpx.Timeout(
             connect=limits.connect_seconds,
             read=limits.read_seconds,
@@ -167,6 +172,13 @@ class Forwarder:
             # The target goes out as it came in: joining it to the URL would normalise dots and escapes.
             extensions={"timeout": self._timeouts, "target": target},
         )
+
+
+def _trusted() -> ssl.SSLContext:
+    """Trust what the system trusts (`SSL_CERT_FILE` included) and the certificates that come with httpx."""
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    return context
 
 
 class _Body:

@@ -20,8 +20,9 @@ from starlette.routing import Mount, Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from vllm_reasoning_ext.errors import SetupError
-from vllm_reasoning_ext.serve.admission import Admission, Limits
+from vllm_reasoning_ext.serve.admission import Admission
 from vllm_reasoning_ext.serve.forward import Forwarder, UpstreamBrokenError, parse_upstream
+from vllm_reasoning_ext.serve.limits import Limits
 from vllm_reasoning_ext.serve.metrics import Metrics
 from vllm_reasoning_ext.serve.middleware import App, Message, ReasoningMiddleware, Receive, Scope, Send
 from vllm_reasoning_ext.serve.settings import Settings
@@ -190,14 +191,14 @@ def serve_proxy(
         upstream: `http://HOST:PORT` of the server whose responses are translated.
         listen: `HOST:PORT` of the proxy; port 0 takes a free one.
         settings: None reads them from the environment.
-        limits: the bounds.
+        limits: the bounds; None reads them from the environment.
         ready: called with host and port once the address is bound.
 
     Raises:
         SetupError: an address or a setting is wrong, or the address is taken.
     """
     settings = Settings.from_env() if settings is None else settings
-    limits = limits or Limits()
+    limits = limits or Limits.from_env()
     host, port = parse_listen(listen)
     target = parse_upstream(upstream)
     if port and target.host == host and target.port == port:

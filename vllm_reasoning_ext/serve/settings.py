@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
@@ -10,6 +10,7 @@ from vllm_reasoning_ext.core.families import names
 from vllm_reasoning_ext.core.inline import UNCLOSED, WHERE
 from vllm_reasoning_ext.core.tags import parse_tags
 from vllm_reasoning_ext.errors import SetupError
+from vllm_reasoning_ext.serve.limits import Limits, limit_variable
 from vllm_reasoning_ext.wire.translation import (
     INLINE,
     MESSAGES_POLICIES,
@@ -21,6 +22,7 @@ from vllm_reasoning_ext.wire.translation import (
 
 PREFIX: Final = "THINK_EXTRACT_"
 
+_LIMITS: Final = frozenset(limit_variable(bound.name) for bound in fields(Limits))  # the proxy's own
 _TRUE: Final = ("true", "1", "yes", "on")
 _FALSE: Final = ("false", "0", "no", "off")
 
@@ -60,11 +62,11 @@ class Settings:
         known = {variable.name: variable for variable in VARIABLES}
         values: dict[str, Any] = {}
         for name, text in env.items():
-            if not name.startswith(PREFIX):
+            if not name.startswith(PREFIX) or name in _LIMITS:
                 continue
             variable = known.get(name)
             if variable is None:
-                near = get_close_matches(name, known, n=1)
+                near = get_close_matches(name, [*known, *_LIMITS], n=1)
                 raise SetupError(
                     f"{name} is no setting",
                     "the environment",
