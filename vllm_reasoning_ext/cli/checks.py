@@ -38,16 +38,8 @@ class Finding(NamedTuple):
 
 
 def check_package() -> Iterator[Finding]:
-    """Look at the package, the Python and the metadata that engines find us by."""
+    """Look at the package and the Python."""
     yield Finding("package", "info", f"vllm-reasoning-ext {__version__}, Python {platform.python_version()}")
-    for engine, group in GROUPS.items():
-        if not any(point.name == ENTRY for point in importlib.metadata.entry_points(group=group)):
-            yield Finding(
-                "package",
-                "fail",
-                f"this environment has no entry point {ENTRY} in {group}, so {engine} cannot find the package",
-                "install it properly, in every environment that runs a worker: pip install vllm-reasoning-ext",
-            )
 
 
 def check_filters(engines: list[Engine]) -> Iterator[Finding]:
@@ -72,7 +64,15 @@ def check_filters(engines: list[Engine]) -> Iterator[Finding]:
 
 
 def check_engine(engine: Engine, family: str | None) -> Iterator[Finding]:
-    """Look at whether our classes answer to our names in an installed engine."""
+    """Look at whether an installed engine finds us, and whether our classes answer to our names there."""
+    group = GROUPS[engine.name]
+    if not any(point.name == ENTRY for point in importlib.metadata.entry_points(group=group)):
+        yield Finding(
+            engine.name,
+            "fail",
+            f"this environment has no entry point {ENTRY} in {group}, so {engine.shown} cannot find the package",
+            "install it properly, in every environment that runs a worker: pip install vllm-reasoning-ext",
+        )
     if engine.problem:
         yield Finding(
             engine.name,
@@ -97,7 +97,7 @@ def check_engine(engine: Engine, family: str | None) -> Iterator[Finding]:
             engine.name,
             "fail",
             f"{engine.shown} {engine.version}: {name} is answered by {engine.parsers[name]}",
-            f"another plugin took the name, or ours was hidden: use {name.removesuffix('_ext')}_ext, or unset the filter",
+            f"another plugin took it, or ours was hidden: use {name.removesuffix('_ext')}_ext, or unset the filter",
         )
     if not names:
         yield Finding(

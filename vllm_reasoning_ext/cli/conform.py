@@ -36,7 +36,7 @@ them again. A cell that is wrong prints the command that tries it alone.
 """
 
 SHOWN_MAX: Final = 20
-"""Wrong cells printed; the reports hold them all."""
+"""Kinds of wrong cells printed; the reports hold them all."""
 
 
 def command(
@@ -136,13 +136,14 @@ def _show(out: Console, report: Report, html: str) -> None:
     for marker in report.missing:
         paint.line(out, ("WRONG      ", "fail"), f"the tokenizer has no single id for {marker}")
         paint.line(out, "           remedy: use the tokenizer the model came with")
-    for cell in report.wrong[:SHOWN_MAX]:
-        paint.line(out, ("WRONG      ", "fail"), f"{cell.mode} x {cell.wire}")
-        for problem in cell.problems:
+    for cells in report.alike[:SHOWN_MAX]:
+        more = f", and in {len(cells) - 1} modes more" if len(cells) > 1 else ""
+        paint.line(out, ("WRONG      ", "fail"), f"{cells[0].mode} x {cells[0].wire}{more}")
+        for problem in cells[0].problems:
             paint.line(out, f"           {paint.visible(problem)}")
-        paint.line(out, f"           again: {report.command(cell)}")
-    if len(report.wrong) > SHOWN_MAX:
-        paint.line(out, f"           and {len(report.wrong) - SHOWN_MAX} more; --report or --json has them all")
+        paint.line(out, f"           again: {report.command(cells[0])}")
+    if len(report.alike) > SHOWN_MAX:
+        paint.line(out, f"           and {len(report.alike) - SHOWN_MAX} kinds more; --report or --json has them all")
     paint.line(out, ("OK: " if report.right else "FAILED: ", "ok" if report.right else "fail"), report.summary())
     if html:
         paint.line(out, ("report     ", "head"), html)

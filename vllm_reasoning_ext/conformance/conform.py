@@ -208,7 +208,7 @@ class Kit:
         return self._checked[key]
 
     def _feed(self, start: StartState, wire: Wire) -> Checked:
-        problems: list[str] = []
+        problems: dict[str, list[str]] = {}
         first: Outcome | None = None
         ways = 0
         for way, deltas, tokenizer in self._ways(wire):
@@ -216,13 +216,13 @@ class Kit:
             try:
                 got = replay(Splitter(self.family.name, start=start, tokenizer=tokenizer), deltas, wire.finish)
             except Exception as error:  # a law: model text never raises
-                problems.append(f"{way}: raised {type(error).__name__}: {error}")
-                break
+                problems.setdefault(f"it raised {type(error).__name__}: {error}", []).append(way)
+                continue
             first = first or got
-            problems += [f"{way}: {problem}" for problem in _differences(wire, got, first)]
-            if len(problems) >= PROBLEMS_MAX:
-                break
-        return tuple(problems[:PROBLEMS_MAX]), first.split if first else (), ways
+            for problem in _differences(wire, got, first):
+                problems.setdefault(problem, []).append(way)
+        told = [f"{problem} ({_in_ways(found, ways)})" for problem, found in problems.items()]
+        return tuple(told[:PROBLEMS_MAX]), first.split if first else (), ways
 
     def _ways(self, wire: Wire) -> Iterator[tuple[str, list[Fed], Any]]:
         if not wire.ids:
@@ -237,6 +237,12 @@ class Kit:
         tokens = tokenise(spell(wire.script, self.tokenizer), self.tokenizer)
         # A tokenizer that normalises text gives another one back; the wire then has no ids to be tried with.
         return tokens if "".join([token.text for token in tokens]) == wire.text else []
+
+
+def _in_ways(found: list[str], ways: int) -> str:
+    if len(found) == ways:
+        return "however it is fed"
+    return f"fed {found[0]}" + (f", and in {len(found) - 1} of {ways} ways more" if len(found) > 1 else "")
 
 
 def _differences(wire: Wire, got: Outcome, first: Outcome) -> Iterator[str]:

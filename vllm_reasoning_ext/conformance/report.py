@@ -44,6 +44,14 @@ class Report(NamedTuple):
         return [cell for cell in self.cells if cell.problems]
 
     @property
+    def alike(self) -> list[list[Cell]]:
+        """The wrong cells, those of one wire with the same problems together."""
+        kinds: dict[tuple[str, tuple[str, ...]], list[Cell]] = {}
+        for cell in self.wrong:
+            kinds.setdefault((cell.wire, cell.problems), []).append(cell)
+        return list(kinds.values())
+
+    @property
     def refused(self) -> list[Row]:
         """The modes that the template does not render."""
         return [row for row in self.rows if row.start is None]

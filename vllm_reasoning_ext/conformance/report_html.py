@@ -95,11 +95,14 @@ def _failures(report: Report) -> str:
         "marker the model quotes cannot be told from a real one. Use the tokenizer the model came with.</p></div>"
         for marker in report.missing
     ]
-    for cell in report.wrong:
+    for cells in report.alike:
+        cell = cells[0]
         problems = "".join(f"<li>{escape(_shown(problem))}</li>" for problem in cell.problems)
+        others = ", ".join(other.mode for other in cells[1:])
+        also = f'<p class="note">the same in: {escape(others)}</p>' if others else ""
         blocks.append(
             f'<div class="failure"><h3>{escape(cell.mode)} × {escape(cell.wire)}</h3><ul>{problems}</ul>'
-            f"{_split(cell)}<pre>{escape(report.command(cell))}</pre></div>"
+            f"{_split(cell)}{also}<pre>{escape(report.command(cell))}</pre></div>"
         )
     return "<h2>What is wrong</h2>\n" + "\n".join(blocks) if blocks else ""
 
