@@ -256,7 +256,7 @@ def _lines(source: Path | None) -> Iterator[tuple[str, str, int]]:
     files = [root] if root.is_file() else sorted(root.iterdir(), key=lambda file: file.name)
     for file in files:
         if file.name.endswith(".jsonl"):
-            for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
                 if line.strip():
                     yield file.name, line, number
 
