@@ -1,6 +1,7 @@
 """The hooks on SGLang's serving code: what they hand on, and that a fault of ours never reaches a request."""
 
 import asyncio
+import contextvars
 import logging
 import multiprocessing
 import subprocess
@@ -98,6 +99,25 @@ def test_special_tokens_are_kept_where_markers_are_special(family: str, kept: bo
     assert asked.skip_special_tokens is kept
 
 
+@pytest.mark.parametrize(
+    ("family", "native", "expected"),
+    [
+        ("muse_glimmer", False, True),
+        ("gpt_oss", False, True),
+        ("qwen3", False, None),
+        ("muse_glimmer", True, None),
+    ],
+)
+def test_earlier_thoughts_go_to_a_channel_template_as_such(family: str, native: bool, expected: Any) -> None:
+    assert sglang_hooks.after_native_history(native, Serving(family)) is expected
+
+
+def test_earlier_thoughts_are_wrapped_for_a_template_that_does_not_read_them() -> None:
+    serving = Serving("muse_glimmer")
+    serving.tokenizer_manager.tokenizer = SimpleNamespace(chat_template="{{ messages[0].content }}")
+    assert sglang_hooks.after_native_history(False, serving) is None
+
+
 def test_a_foreign_parser_is_left_alone() -> None:
     asked = request()
     generate = SimpleNamespace(text="x", input_ids=None, require_reasoning="as it was")
@@ -126,6 +146,13 @@ def item(ids: list[int], reason: str | None = None, **fields: Any) -> dict[str, 
     return {"text": "", "output_ids": ids, "meta_info": meta, **fields}
 
 
+def ours(**fields: Any) -> SimpleNamespace:
+    """Build the engine's request of a chat that one of our parsers splits."""
+    generate = SimpleNamespace(text=PROMPTS["open"], input_ids=None, require_reasoning=False, **fields)
+    sglang_hooks.after_convert((generate, request()), Serving("qwen3"))
+    return generate
+
+
 async def watched(
     items: list[Any], *, increments: bool = False, stream: bool = True, generate: Any = None
 ) -> list[Any]:
@@ -138,7 +165,7 @@ async def watched(
 
     manager = SimpleNamespace(incremental_streaming_output=increments)
     seen = []
-    asked = generate or SimpleNamespace(stream=stream)
+    asked = generate or ours(stream=stream)
     async for _ in sglang_hooks.around_generate(produce, manager, asked, None):
         output = sglang_output.current()
         seen.append(None if output is None else (list(output.ids), output.reason))
@@ -155,7 +182,7 @@ def test_ids_are_copied_from_a_list_that_goes_on_growing() -> None:
             yield item(live, "stop")
 
         seen = []
-        async for _ in sglang_hooks.around_generate(generate, SimpleNamespace(), SimpleNamespace()):
+        async for _ in sglang_hooks.around_generate(generate, SimpleNamespace(), ours()):
             output = sglang_output.current()
             assert output is not None
             assert output.ids is not live
@@ -204,6 +231,25 @@ def test_parallel_streams_do_not_mix() -> None:
         assert [ids for ids, _ in seen] == [list(range(base, base + n + 1)) for n in range(20)]
 
 
+def test_a_foreign_stream_is_passed_through_untouched() -> None:
+    async def generate(*_: Any) -> AsyncIterator[Any]:
+        yield item([1])
+
+    stream = generate()
+    fresh = contextvars.Context()  # nothing of ours was converted in it
+    arguments = (lambda *_: stream, SimpleNamespace(), SimpleNamespace())
+    assert fresh.run(sglang_hooks.around_generate, *arguments) is stream
+
+
+def test_an_item_of_another_shape_does_not_end_the_stream(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> list[Any]:
+        return await watched([{"output_ids": [1], "meta_info": None}, item([1, 2], "stop")])
+
+    with caplog.at_level(logging.ERROR):
+        assert len(asyncio.run(run())) == 2
+    assert "the hook _show failed" in caplog.text
+
+
 def test_sglangs_generator_is_closed_with_ours() -> None:
     closed = []
 
@@ -215,7 +261,7 @@ def test_sglangs_generator_is_closed_with_ours() -> None:
             closed.append(True)
 
     async def run() -> None:
-        stream = sglang_hooks.around_generate(generate, SimpleNamespace(), SimpleNamespace())
+        stream = sglang_hooks.around_generate(generate, SimpleNamespace(), ours())
         await anext(stream)
         await stream.aclose()
         assert closed == [True]

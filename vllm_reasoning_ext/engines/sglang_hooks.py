@@ -125,29 +125,49 @@ def after_skip_special_tokens(_result: Any, serving: Any, request: Any, *_: Any,
         request.skip_special_tokens = False
 
 
+@quietly
+def after_native_history(result: Any, serving: Any, *_: Any, **__: Any) -> bool | None:
+    """Give earlier thoughts to a channel template as such (AFTER `supports_native_reasoning_history`).
+
+    Anthropic clients send their thoughts back. SGLang would wrap them in our markers and put them into the
+    answer's text; inside a channel of its own that is no thought but markup.
+    """
+    family = family_of(serving.reasoning_parser)
+    if result or family is None or family.grammar == "marker":
+        return None
+    template = serving.tokenizer_manager.tokenizer.chat_template
+    return "reasoning_content" in str(template) or None
+
+
 # The output's token ids.
 
 
-async def _watched(
-    stream: AsyncGenerator[Any, None], counting: Counting | None, increments: bool
-) -> AsyncIterator[Any]:
+async def _watched(stream: AsyncGenerator[Any, None], counting: Counting, increments: bool) -> AsyncIterator[Any]:
     # Set anew in the task that reads the stream and then parses, see `after_convert`.
     _counting.set(counting)
-    outputs: dict[int, Output] = {}
-    counters: dict[int, ReasoningTokenCounter] = {}
+    outputs: dict[int, tuple[Output, ReasoningTokenCounter]] = {}
     # Closed together with ours: SGLang releases a request whose client has gone when its generator is closed.
     async with aclosing(stream):
         async for out in stream:
             sglang_output.set_current(None)
-            for index, item in _items(out):
-                output = outputs.setdefault(index, Output())
-                new = output.take(item, increments=increments)
-                if counting is not None:
-                    counter = counters.get(index) or counters.setdefault(index, counting())
-                    _count(counter, output, new, item)
-                if item is out:
-                    sglang_output.set_current(output)
+            _show(out, outputs, counting, increments)
             yield out
+
+
+@quietly
+def _show(
+    out: Any, outputs: dict[int, tuple[Output, ReasoningTokenCounter]], counting: Counting, increments: bool
+) -> None:
+    """Take over one item of the stream, count its reasoning tokens, and show it to the detector."""
+    for index, item in _items(out):
+        if index not in outputs:
+            outputs[index] = Output(), counting()
+        output, counter = outputs[index]
+        new = output.take(item, increments=increments)
+        if item is out:
+            sglang_output.set_current(output)
+        # The scheduler counts by a switch and one marker; the split knows better.
+        item["meta_info"]["reasoning_tokens"] = counter.feed(output.ids[len(output.ids) - new :])
 
 
 def _items(out: Any) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -158,19 +178,14 @@ def _items(out: Any) -> Iterator[tuple[int, dict[str, Any]]]:
         yield from ((index, item) for index, item in enumerate(out) if isinstance(item, dict))
 
 
-@quietly
-def _count(counter: ReasoningTokenCounter, output: Output, new: int, item: dict[str, Any]) -> None:
-    """Report the reasoning tokens that our split found; the scheduler counts by a switch and one marker."""
-    total = counter.feed(output.ids[len(output.ids) - new :])
-    if isinstance(item.get("meta_info"), dict):
-        item["meta_info"]["reasoning_tokens"] = total
-
-
 def around_generate(original: Callable[..., Any], manager: Any, obj: Any, *args: Any, **kwargs: Any) -> Any:
-    """Watch a request's token stream (AROUND the generator `TokenizerManager.generate_request`)."""
-    increments = bool(getattr(manager, "incremental_streaming_output", False) and getattr(obj, "stream", False))
+    """Watch the token stream of a request of ours (AROUND `TokenizerManager.generate_request`)."""
+    stream = original(manager, obj, *args, **kwargs)
     counting = getattr(obj, FACTS, None) or _counting.get()
-    return _watched(original(manager, obj, *args, **kwargs), counting, increments)
+    if counting is None:
+        return stream
+    increments = getattr(manager, "incremental_streaming_output", False) and getattr(obj, "stream", False)
+    return _watched(stream, counting, bool(increments))
 
 
 @quietly
@@ -210,6 +225,7 @@ HOOKS: Final[tuple[tuple[str, Callable[..., Any], str], ...]] = (
     (_CHAT + "_convert_to_internal_request", after_convert, "AFTER"),
     (_CHAT + "_patch_reasoning_skip_special_tokens", after_skip_special_tokens, "AFTER"),
     (_CHAT + "_decode_response", after_decode, "AFTER"),
+    (_CHAT + "supports_native_reasoning_history", after_native_history, "AFTER"),
     (_OPENAI + "serving_responses.OpenAIServingResponses._make_request", around_make_request, "AROUND"),
     ("sglang.srt.managers.tokenizer_manager.TokenizerManager.generate_request", around_generate, "AROUND"),
     (
