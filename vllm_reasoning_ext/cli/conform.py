@@ -40,7 +40,7 @@ SHOWN_MAX: Final = 20
 
 
 def command(
-    family: Annotated[str, typer.Option(help="The family the template is for; see `families`.")],
+    family: Annotated[str, typer.Option(metavar="NAME", help="The family the template is for; see `families`.")],
     template: Annotated[
         str, typer.Option(metavar="FILE|DIR|NAME", help="A Jinja file, a model directory, or a packaged template.")
     ],
@@ -70,6 +70,8 @@ def command(
     with Progress(console=err, transient=True, disable=not paint.painted(err)) as bar:
         task = bar.add_task(f"{name}: {len(modes)} modes", total=len(modes))
         rows = run(kit, modes, wire, lambda: bar.advance(task))
+    if wire and not any(row.cells for row in rows):
+        raise SetupError(f"no mode tried has the wire {wire!r}", "--wire", "leave --wire out to see what there is")
     found = Report(name, str(path), tokenizer, kwargs, kit.renderer.through, tuple(kit.missing_ids()), rows)
     for target, written in ((report, as_html), (junit, as_junit)):
         if target:
@@ -78,12 +80,6 @@ def command(
         paint.print_json(as_data(found))
     else:
         _show(paint.console(), found, report)
-    if not found.cells:
-        raise SetupError(
-            "nothing could be tried: the template refused every mode" if not wire else f"no mode has the wire {wire!r}",
-            str(path),
-            "see the refusals above" if not wire else "leave --wire out to see what there is",
-        )
     raise typer.Exit(0 if found.right else 1)
 
 

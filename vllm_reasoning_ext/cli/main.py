@@ -39,13 +39,17 @@ app = typer.Typer(
     # Plain help is the same on a terminal, in a log and in the documentation, where a test compares it.
     rich_markup_mode=None,
 )
-app.command("split", epilog=split.EPILOG, context_settings=PLAIN)(split.command)
-app.command("infer", epilog=infer.EPILOG, context_settings=PLAIN)(infer.command)
-app.command("doctor", epilog=doctor.EPILOG, context_settings=PLAIN)(doctor.command)
-app.command("conform", epilog=conform.EPILOG, context_settings=PLAIN)(conform.command)
-app.command("template", epilog=template.EPILOG, context_settings=PLAIN)(template.command)
-app.command("proxy", epilog=proxy.EPILOG, context_settings=PLAIN)(proxy.command)
-app.command("families", epilog=families.EPILOG, context_settings=PLAIN)(families.command)
+for module, short in (
+    (split, "Show how an output is split, and why."),
+    (infer, "Tell a model's family; print the serve commands."),
+    (doctor, "Check installation, engines, model and template."),
+    (conform, "Check a chat template against a family's parser."),
+    (template, "Print the path of a packaged chat template."),
+    (proxy, "Move tags of a server's replies into their fields."),
+    (families, "List the families and their markers."),
+):
+    name = module.__name__.rpartition(".")[2]
+    app.command(name, short_help=short, epilog=module.EPILOG, context_settings=PLAIN)(module.command)
 
 
 @app.command(context_settings=PLAIN)

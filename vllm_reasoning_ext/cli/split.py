@@ -37,7 +37,7 @@ PROMPT_TAIL: Final = 90
 def command(
     file: Annotated[str, typer.Argument(metavar="[FILE|-]", help="The model's raw output; - is standard input.")] = "-",
     *,
-    family: Annotated[str, typer.Option(help="Whose markers: see `families`; or inline, for tags in any text.")],
+    family: Annotated[str, typer.Option(metavar="NAME", help="Whose markers: see `families`; or inline, for tags.")],
     prompt: Annotated[str, typer.Option(metavar="FILE", help="The rendered prompt; its end decides the start.")] = "",
     chunks: Annotated[
         str, typer.Option(metavar="HOW", help="How the output arrives: whole, char, token, N or random:SEED.")

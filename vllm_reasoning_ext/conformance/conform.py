@@ -129,7 +129,7 @@ class Kit:
         except RenderError as error:
             return Row(mode, "", None, str(error), {})
         start = start_state(prompt, self.family)
-        cells = {cell.wire: cell for cell in self._cells(mode, prompt, start) if only in ("", cell.wire)}
+        cells = {cell.wire: cell for cell in self._cells(mode, prompt, start, only)}
         return Row(mode, prompt[-TAIL:], start, "", cells)
 
     def columns(self, mode: Mode) -> list[str]:
@@ -161,17 +161,20 @@ class Kit:
     def _forms(self, mode: Mode, prompt: str, start: StartState) -> list[Form]:
         return forms_of(self.renderer, self.family, mode, prompt, start)
 
-    def _cells(self, mode: Mode, prompt: str, start: StartState) -> Iterator[Cell]:
-        problems, note = self._judge_start(mode, prompt, start)
-        yield Cell(mode.name, START, problems, note=note)
+    def _cells(self, mode: Mode, prompt: str, start: StartState, only: str) -> Iterator[Cell]:
+        if only in ("", START):
+            problems, note = self._judge_start(mode, prompt, start)
+            yield Cell(mode.name, START, problems, note=note)
         for wire in self._wires(start):
-            problems, split, ways = self._check(start, wire)
-            yield Cell(mode.name, wire.name, problems, wire.text, split, ways)
-        for form in self._forms(mode, prompt, start):
-            problems, split, ways = self._check(start_state(form.prompt, self.family), form.wire)
-            if not problems:
-                problems = form.put_back(self.renderer, split)
-            yield Cell(mode.name, form.name, problems, form.wire.text, split, ways, form.note)
+            if only in ("", wire.name):
+                problems, split, ways = self._check(start, wire)
+                yield Cell(mode.name, wire.name, problems, wire.text, split, ways)
+        for form in self._forms(mode, prompt, start) if only in ("", PLAIN, CALL) else ():
+            if only in ("", form.name):
+                problems, split, ways = self._check(start_state(form.prompt, self.family), form.wire)
+                if not problems:
+                    problems = form.put_back(self.renderer, split)
+                yield Cell(mode.name, form.name, problems, form.wire.text, split, ways, form.note)
 
     def _judge_start(self, mode: Mode, prompt: str, start: StartState) -> tuple[tuple[str, ...], str]:
         problems, note = [], ""
