@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from vllm_reasoning_ext.conformance.char_tokenizer import Token
-from vllm_reasoning_ext.conformance.modes import Mode, modes_of
+from vllm_reasoning_ext.conformance.modes import Mode, modes_of, with_json_arguments
 from vllm_reasoning_ext.conformance.own_form import CALL, PLAIN, Form, forms_of
 from vllm_reasoning_ext.conformance.render import Renderer, RenderError
 from vllm_reasoning_ext.conformance.runner import Fed, Outcome, Piece, id_ways, replay, text_ways
@@ -102,7 +102,7 @@ class Kit:
         quotable = self.family.required[:2] or (self.family.opener, self.family.closer)
         fixed = set(kwargs or {})
         variables = self.renderer.variables() - fixed
-        self.modes = modes_of(template, variables, tuple(quotable))
+        self.modes = [self._accepted(mode) for mode in modes_of(template, variables, tuple(quotable))]
         self.ids = marker_ids(self.family, tokenizer) if tokenizer is not None else {}
         # The turn's end as this template writes it: a family's models differ, and with ids only a real one counts.
         ends = [text for text in self.family.end_of_sequence if tokenizer is None or text in self.ids]
@@ -153,6 +153,18 @@ class Kit:
                 mode.messages, tools=mode.tools, kwargs=mode.kwargs, go_on=mode.go_on
             )
         return self._prompts[mode.name]
+
+    def _accepted(self, mode: Mode) -> Mode:
+        """Choose the form of call arguments that the template takes; the mapping where it takes neither."""
+        if not any("tool_calls" in message for message in mode.messages):
+            return mode
+        for form in (mode, with_json_arguments(mode)):
+            try:
+                self.renderer.render(form.messages, tools=form.tools, kwargs=form.kwargs, go_on=form.go_on)
+            except RenderError:
+                continue
+            return form
+        return mode
 
     def _wires(self, start: StartState) -> list[Wire]:
         usable = self.tokenizer is not None and not self.missing_ids()

@@ -1,5 +1,6 @@
 """The modes a chat template is tried in: conversations, thinking switches, efforts, continued messages."""
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -102,6 +103,15 @@ def _conversations(markers: tuple[str, ...]) -> dict[str, Mode]:
         Mode("continue-thought", (question, assistant("", THOUGHT)), go_on="reasoning_content"),
     )
     return {mode.name: mode for mode in modes}
+
+
+def with_json_arguments(mode: Mode) -> Mode:
+    """Give every call's arguments as JSON text, which some templates want in place of a mapping."""
+    messages = []
+    for message in mode.messages:
+        calls = [call(json.dumps(each["function"]["arguments"])) for each in message.get("tool_calls", ())]
+        messages.append({**message, "tool_calls": calls} if calls else message)
+    return mode._replace(messages=tuple(messages))
 
 
 _BY_SWITCH: Final = {

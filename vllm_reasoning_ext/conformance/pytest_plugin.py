@@ -70,7 +70,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _kit(
     beside: Path, test: str, family: str, template: Any, tokenizer: Any = None, **variables: Any
-) -> tuple[Any, Any]:
+) -> tuple["Kit", list[str]]:
     """Load what the marker names; a set-up fault is a usage error of the test."""
     from vllm_reasoning_ext.conformance.conform import Kit
     from vllm_reasoning_ext.conformance.render import read_template
