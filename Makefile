@@ -36,7 +36,7 @@ test-light: venv ## the tests without an engine, on the built wheel, outside the
 test: lint test-light test-vllm test-sglang ## everything, real engines included
 
 # The engine environments lie outside the checkout, cached by their pins; see the head of tests/envs/vllm.sh.
-.PHONY: demo smoke-cuda test-vllm bench compat
+.PHONY: demo smoke-cuda test-vllm bench compat harmony-table
 
 demo: ## a real vLLM server, nine scripted outputs, beside vLLM's own parser
 	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m vllm_reasoning_ext.serve.demo
@@ -57,6 +57,9 @@ test-sglang: ## the same wires in a real SGLang server on the CPU, contracts of 
 
 bench: ## cost per token inside vLLM, beside a do-nothing parser and vLLM's own (a few minutes)
 	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m tests.bench.vllm_delta
+
+harmony-table: ## outputs of gpt-oss through our parser, beside vLLM's own
+	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m tests.bench.harmony_table
 
 compat: ## the contract tests against vLLM 0.24, 0.28, 0.32 and 0.33 (downloads three wheels once)
 	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m tests.bench.compat

@@ -37,7 +37,8 @@ def manager(monkeypatch: pytest.MonkeyPatch) -> Manager:
 
 
 def ours(name: str) -> tuple[str, str]:
-    return register.VLLM_ADAPTER, register.class_name(name)
+    module = register.VLLM_HARMONY if name == "gpt_oss" else register.VLLM_ADAPTER
+    return module, register.class_name(name)
 
 
 def test_every_family_alias_and_twin_is_bound(manager: Manager) -> None:

@@ -18,6 +18,7 @@ KEEP_BUILTIN: Final = "VLLM_REASONING_EXT_KEEP_BUILTIN"
 """Comma-separated parser names that stay the engine's own, or `all`."""
 
 VLLM_ADAPTER: Final = "vllm_reasoning_ext.engines.vllm_adapter"
+VLLM_HARMONY: Final = "vllm_reasoning_ext.engines.vllm_harmony"
 
 # A child of vLLM's own logger: only those reach the server's log.
 vllm_log = logging.getLogger("vllm.plugins.reasoning_ext")
@@ -76,7 +77,8 @@ def register_vllm() -> None:
 
 def _bind(manager: Any, name: str, family: str) -> bool:
     """Bind one name; True if a parser of the engine's own was replaced by this call."""
-    ours = (VLLM_ADAPTER, class_name(family))
+    module = VLLM_HARMONY if FAMILIES[family].grammar == "harmony" else VLLM_ADAPTER
+    ours = (module, class_name(family))
     eager: dict[str, type] = manager.reasoning_parsers
     lazy = getattr(manager, "lazy_parsers", {})
     loaded = eager.get(name)
@@ -100,6 +102,4 @@ def register_sglang() -> None:
 
         register()
     except Exception as error:  # an unknown SGLang must still serve, without us
-        logging.getLogger("sglang.reasoning_ext").warning(
-            "vllm-reasoning-ext %s is not active: %r", __version__, error
-        )
+        logging.getLogger("sglang.reasoning_ext").warning("vllm-reasoning-ext %s is not active: %r", __version__, error)

@@ -69,11 +69,12 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         self.prompt = prompt_token_ids
         self._splitter = None
 
-    def begin(self, tools: bool | None = None) -> GuardedSplitter:
+    def begin(self, tools: bool | None = None, *, header: bool = False) -> GuardedSplitter:
         """Start one output (a choice of the request) from the prompt.
 
         Args:
             tools: False when the request offers no tool; None when that is not known.
+            header: an unknown prompt ends inside a channel header.
         """
         self._reset()
         self._counter, self._counted = None, ()
@@ -82,6 +83,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
             vllm_log,
             self.family.name,
             prompt_token_ids=self.prompt,
+            force_reasoning=True if header and self.prompt is None else None,
             tokenizer=self.model_tokenizer,
             tools=tools,
             floor=self.floor,

@@ -1,0 +1,104 @@
+"""Our gpt_oss where vLLM composes its HarmonyParser: chat, Responses segments, and the same through vLLM's own."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="needs vLLM: bash tests/envs/vllm.sh builds its environment")
+
+from vllm.parser.parser_manager import ParserManager
+
+from tests.support.harmony_wires import HARMONY_WIRES
+from tests.support.vllm_drive import WIDTHS, Case, Reply, expected
+from vllm_reasoning_ext.engines import guard, register
+from vllm_reasoning_ext.serve.wires import Wire
+
+pytestmark = pytest.mark.vllm
+
+register.register_vllm()
+
+
+@pytest.fixture(autouse=True)
+def no_fault_of_ours(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    guard._logged.clear()
+    yield
+    assert not [record.getMessage() for record in caplog.records if record.name == register.vllm_log.name]
+
+
+class HarmonyCase(Case):
+    """A wire on a model of type gpt_oss."""
+
+    def parser(self, name: str, tool: str | None = None) -> Any:
+        cls = ParserManager.get_parser(
+            tool_parser_name=tool, reasoning_parser_name=name, enable_auto_tools=tool is not None, is_harmony=True
+        )
+        assert cls is not None
+        return cls(self.tokenizer, self.request.tools, chat_template_kwargs={})
+
+
+def texts(wire: Wire) -> Reply:
+    """Without a tool parser a call is shown as it was written."""
+    return expected(wire)._replace(calls=())
+
+
+@pytest.mark.parametrize("wire", HARMONY_WIRES, ids=lambda wire: wire.name)
+def test_chat(wire: Wire) -> None:
+    case = HarmonyCase(wire)
+    assert case.full("gpt_oss", "openai") == expected(wire)
+    for width in WIDTHS:
+        for trail in (True, False):
+            assert case.streamed("gpt_oss", "openai", width, trail=trail) == expected(wire), f"{width} tokens a delta"
+
+
+@pytest.mark.parametrize("wire", HARMONY_WIRES, ids=lambda wire: wire.name)
+def test_the_responses_api_gets_whole_messages(wire: Wire) -> None:
+    """HarmonyContext streams segments, and reads the finished messages for the reply."""
+    case = HarmonyCase(wire)
+    for width in WIDTHS:
+        parser = case.parser("gpt_oss", "openai")
+        parser.set_prompt_token_ids(case.prompt)
+        segments, counted = [], 0
+        for at in range(0, len(case.ids), width):
+            result = parser.process_chunk(case.ids[at : at + width])
+            segments += result.segments
+            counted += result.reasoning_token_count
+        segments += parser.flush()
+        for done in (False, True):
+            chosen = [s for s in segments if (s.completed_message is not None) is done]
+            found = {"analysis": [], "final": [], "commentary": []}
+            for segment in chosen:
+                text = segment.completed_message.content[0].text if done else segment.delta
+                found[segment.channel].append(text)
+            joined = {channel: ("\n" if done else "").join(parts) for channel, parts in found.items()}
+            want = "".join(wire.reasoning.split("\n")) if not done else wire.reasoning
+            assert joined["analysis"] == want
+            want = "".join(wire.content.split("\n")) if not done else wire.content
+            assert joined["final"] == want
+            assert joined["commentary"] == "".join(f'{{"city": "{city}"}}' for city in wire.cities)
+        assert all(s.recipient == "functions.weather" for s in segments if s.channel == "commentary")
+        assert counted == parser.count_reasoning_tokens(case.ids)
+        assert bool(counted) is bool(wire.reasoning)
+
+
+def test_another_parser_gets_vllms_own() -> None:
+    """The subclass stays in place in this process and must not touch `openai_gptoss`."""
+    case = HarmonyCase(HARMONY_WIRES[0])
+    case.full("gpt_oss", "openai")
+    parser = case.parser("openai_gptoss", "openai")
+    assert not parser._ours
+    assert case.streamed("openai_gptoss", "openai").reasoning == HARMONY_WIRES[0].reasoning
+
+
+def test_the_constraint_covers_the_channels() -> None:
+    """vLLM spells the channels out in its structural tag, so a grammar must apply from the first token on."""
+    case = HarmonyCase(HARMONY_WIRES[0])
+    kwargs: dict[str, Any] = {}
+    cls = ParserManager.get_parser(reasoning_parser_name="gpt_oss", is_harmony=True)
+    assert cls is not None
+    assert cls(case.tokenizer, None, chat_template_kwargs=kwargs).is_reasoning_end(case.prompt) is True
+    from vllm.reasoning import ReasoningParserManager
+
+    core = ReasoningParserManager.get_reasoning_parser("gpt_oss")
+    assert core(case.tokenizer, chat_template_kwargs=kwargs).is_reasoning_end(case.prompt) is True
+    assert core(case.tokenizer, chat_template_kwargs={}).is_reasoning_end(case.prompt) is False
