@@ -264,7 +264,9 @@ def _lines(source: Path | None) -> Iterator[tuple[str, str, int]]:
 _KEYS: Final = {"id", "family", "why", "split", *Case._field_defaults}
 
 
-def _parse(row: dict[str, Any]) -> Case:
+def _parse(row: Any) -> Case:
+    if not isinstance(row, dict):
+        raise TypeError("a case is a JSON object")
     unknown = row.keys() - _KEYS
     if unknown:
         raise ValueError(f"unknown keys {sorted(unknown)}")

@@ -28,13 +28,20 @@ class _Spelling(NamedTuple):
     position: int
 
 
+class Plan(NamedTuple):
+    """What the ids of one tokenizer mean for one family; made once per tokenizer."""
+
+    by_id: Mapping[int, str]  # control tokens
+    parts: Mapping[str, list[tuple[int, int]]]  # marker -> the spans in it that must be control tokens
+    known: frozenset[str]  # markers that ids can vouch for
+
+
 class IdTrack:
     """Follows the ids of one output and answers for each marker spelling in the text.
 
     Args:
-        family: whose markers are looked for.
         markers: the spellings that the text is searched for (shared with the lexer).
-        ids: control token text -> id, from `marker_ids`.
+        plan: what the ids of this tokenizer mean for the family.
         decode: ids -> text for a run of ordinary ids.
     """
 
@@ -53,12 +60,10 @@ class IdTrack:
         "known",
     )
 
-    def __init__(self, family: Family, markers: MarkerSet, ids: Mapping[str, int], decode: Decode) -> None:
-        self._by_id = {number: text for text, number in ids.items()}
+    def __init__(self, markers: MarkerSet, plan: Plan, decode: Decode) -> None:
+        self._by_id, self._parts, self.known = plan
         self._decode = decode
         self._markers = markers
-        self._parts = _parts(family, ids)
-        self.known = frozenset(m for m in markers.spellings if m in self._parts)
         self._pending: list[int] = []
         self._queue: deque[_Spelling] = deque()
         self._tail = ""  # decoded text not searched yet: it may hold the beginning of a spelling
@@ -142,8 +147,9 @@ class IdTrack:
             if start < 0:
                 break
             marker = tail[start:end]
-            self._queue.append(_Spelling(marker, self._real(marker, self._tail_at + start), self._tail_at + start))
-            at = end
+            real = self._real(marker, self._tail_at + start)
+            self._queue.append(_Spelling(marker, real, self._tail_at + start))
+            at = start + 1 if real is False else end  # as the lexer does
         at = self._markers.partial(tail, at)
         self._tail = tail[at:]
         self._tail_at += at
@@ -264,11 +270,40 @@ def decoder(tokenizer: Any) -> Decode:
     return decode
 
 
+# A plan must not hold its tokenizer, or neither would ever be freed.
+_PLANS: "weakref.WeakKeyDictionary[Any, dict[Family, Plan]]" = weakref.WeakKeyDictionary()
+
+
+def make_plan(family: Family, ids: Mapping[str, int]) -> Plan:
+    """Prepare what an `IdTrack` needs of a tokenizer.
+
+    Args:
+        family: whose markers are looked for.
+        ids: control token text -> id.
+    """
+    parts = _parts(family, ids)
+    return Plan({number: text for text, number in ids.items()}, parts, frozenset(parts))
+
+
+def _plan(family: Family, tokenizer: Any) -> Plan:
+    try:
+        known = _PLANS.setdefault(tokenizer, {})
+    except TypeError:  # not hashable, or not weakly referable
+        known = {}
+    plan = known.get(family)
+    if plan is None:
+        plan = known[family] = make_plan(family, marker_ids(family, tokenizer))
+    return plan
+
+
 def make_track(
     family: Family, markers: MarkerSet, tokenizer: Any, ids: Mapping[str, int] | None
 ) -> IdTrack | CountTrack | None:
     """Build the track for one output; None when neither tokenizer nor ids can vouch for a marker."""
-    if tokenizer is not None:
-        found = {**marker_ids(family, tokenizer), **(ids or {})}
-        return IdTrack(family, markers, found, decoder(tokenizer)) if found else None
-    return CountTrack(family, markers, ids) if ids else None
+    if tokenizer is None:
+        return CountTrack(family, markers, ids) if ids else None
+    if ids:
+        plan = make_plan(family, {**marker_ids(family, tokenizer), **ids})
+    else:
+        plan = _plan(family, tokenizer)
+    return IdTrack(markers, plan, decoder(tokenizer)) if plan.by_id else None

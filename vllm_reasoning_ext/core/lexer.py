@@ -92,9 +92,12 @@ class Lexer:
             real = self._verdict(marker, base + start)
             if self.observer is not None:
                 self.observer.spelling(marker, base + start, real)
-            at = end
             if real is None:
+                # A quoted spelling may share characters with a real one: `[e~` before the token `[e~[`.
+                quoted = self.track is not None and marker in self.track.known
+                at = start + 1 if quoted else end
                 continue
+            at = end
             if start > plain:
                 self._grammar.text(buffer[plain:start])
             self._grammar.marker(marker, marker, real)
