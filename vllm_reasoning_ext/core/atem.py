@@ -99,9 +99,22 @@ class AtemGrammar:
     @property
     def plain(self) -> str:
         """What plain text is now: "reasoning", "content", or "" where it has to be looked at."""
-        if self.state is State.BODY and not self._tail and self._kind is not TOOL:
+        if self.state is State.BODY and self._kind is not TOOL:
             return "reasoning" if self._kind is REASONING else "content"
         return ""
+
+    def run(self, text: str) -> str:
+        """Take plain text where `plain` says so; return what of it goes out at once, the rest is kept back."""
+        if self._tail:
+            text = self._tail + text
+            self._tail = ""
+        # Most text ends in nothing that `SWITCH_TAIL` could match: asking for it in words is cheaper.
+        if text[-1] == "t" or "to=" in text or text.endswith("to"):
+            found = SWITCH_TAIL.search(text, max(0, len(text) - SWITCH_REACH))
+            if found is not None:
+                self._tail = found.group()
+                return text[: found.start()]
+        return text
 
     @property
     def held(self) -> int:

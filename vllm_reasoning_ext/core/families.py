@@ -3,6 +3,7 @@
 import difflib
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, Literal
 
 Grammar = Literal["marker", "harmony", "atem"]
@@ -61,24 +62,43 @@ class Family:
     reasoning_start_str: str = ""
     reasoning_end_str: str = ""
 
+    def __hash__(self) -> int:
+        # Records are dictionary keys on every request's path; the names tell them apart.
+        return hash(self.name)
+
     @property
     def markers(self) -> tuple[str, ...]:
         """Every spelling that the splitter looks for in the output."""
-        found = [self.opener, self.closer, self.tool_marker, *self.tool_closers, *self.required]
-        return tuple(dict.fromkeys(m for m in [*found, *self.end_of_sequence] if m))
+        return _markers(self)
 
     @property
     def closing(self) -> tuple[str, ...]:
         """Markers that end something; an engine may trim the text of one as a stop token."""
-        opening = ("<|start|>", "<|channel|>", "<|message|>", "<|constrain|>")
-        found = [self.closer, *(m for m in self.required if m not in opening), *self.end_of_sequence]
-        return tuple(m for m in found if m)
+        return _closing(self)
 
     @property
     def control(self) -> tuple[str, ...]:
         """Every spelling that may be one control token in a tokenizer of the family."""
-        pieces = [piece for _, pieces in self.parts for piece in pieces]
-        return tuple(dict.fromkeys([*self.markers, *pieces]))
+        return _control(self)
+
+
+@lru_cache(maxsize=64)
+def _markers(record: Family) -> tuple[str, ...]:
+    found = [record.opener, record.closer, record.tool_marker, *record.tool_closers, *record.required]
+    return tuple(dict.fromkeys(m for m in [*found, *record.end_of_sequence] if m))
+
+
+@lru_cache(maxsize=64)
+def _closing(record: Family) -> tuple[str, ...]:
+    opening = ("<|start|>", "<|channel|>", "<|message|>", "<|constrain|>")
+    found = [record.closer, *(m for m in record.required if m not in opening), *record.end_of_sequence]
+    return tuple(m for m in found if m)
+
+
+@lru_cache(maxsize=64)
+def _control(record: Family) -> tuple[str, ...]:
+    pieces = [piece for _, pieces in record.parts for piece in pieces]
+    return tuple(dict.fromkeys([*record.markers, *pieces]))
 
 
 _SPACE, _BLANKS, _NAME = Part(ONE_SPACE), Part(BLANKS), Part(NAME)

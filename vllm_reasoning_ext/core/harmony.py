@@ -119,6 +119,10 @@ class HarmonyGrammar:
             return "reasoning" if self._kind is REASONING else "content"
         return ""
 
+    def run(self, text: str) -> str:
+        """Take plain text where `plain` says so: all of it goes out at once."""
+        return text
+
     @property
     def held(self) -> int:
         """How many characters are kept back."""

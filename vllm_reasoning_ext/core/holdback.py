@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 
 class MarkerSet:
@@ -51,3 +52,9 @@ class MarkerSet:
             if text[index] in self.firsts and text[index:] in self._prefixes:
                 return index
         return end
+
+
+@lru_cache(maxsize=64)
+def marker_set(spellings: tuple[str, ...]) -> MarkerSet:
+    """Give the prepared set of these spellings; it is made once, not per output."""
+    return MarkerSet(spellings)

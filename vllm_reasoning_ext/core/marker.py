@@ -96,8 +96,27 @@ class MarkerGrammar:
             return ""
         if self.state is State.ANSWER:
             return "content"
-        steady = self.state is State.BLOCK and not (self._blank or self._fresh or self._long_blank)
-        return "reasoning" if steady and not self._label else ""
+        steady = self.state is State.BLOCK and not (self._fresh or self._long_blank or self._label_open)
+        return "reasoning" if steady else ""
+
+    def run(self, text: str) -> str:
+        """Take plain text where `plain` says so; return what of it goes out at once, the rest is kept back."""
+        if self.state is State.ANSWER:
+            return text
+        if not text[-1].isspace():
+            if self._blank:
+                text = self._blank + text
+                self._blank = ""
+            return text
+        body = text.rstrip()
+        if len(text) - len(body) + len(self._blank) > BLANK_HOLD_MAX:
+            self.text(text)
+            return ""
+        if not body:
+            self._blank += text
+            return ""
+        blank, self._blank = self._blank, text[len(body) :]
+        return blank + body
 
     # What the lexer brings
 

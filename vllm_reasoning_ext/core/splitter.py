@@ -5,10 +5,10 @@ from typing import Any, Literal, Protocol
 
 from vllm_reasoning_ext.core.atem import AtemGrammar
 from vllm_reasoning_ext.core.events import Delta, Event
-from vllm_reasoning_ext.core.families import Family, get_family
+from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.floor import Floor
 from vllm_reasoning_ext.core.harmony import HarmonyGrammar
-from vllm_reasoning_ext.core.holdback import MarkerSet
+from vllm_reasoning_ext.core.holdback import marker_set
 from vllm_reasoning_ext.core.ids import make_track
 from vllm_reasoning_ext.core.inline import Inline
 from vllm_reasoning_ext.core.lexer import Grammar, Lexer, Observer
@@ -29,6 +29,8 @@ class _Grammar(Grammar, Protocol):
     @property
     def held(self) -> int: ...
 
+    def run(self, text: str) -> str: ...
+
     def finish(self) -> None: ...
 
 
@@ -37,19 +39,6 @@ _GRAMMARS: dict[str, type[MarkerGrammar] | type[HarmonyGrammar] | type[AtemGramm
     "harmony": HarmonyGrammar,
     "atem": AtemGrammar,
 }
-_MARKER_SETS: dict[tuple[str, ...], MarkerSet] = {}
-
-
-def _marker_set(family: Family) -> MarkerSet:
-    markers = family.markers
-    if markers not in _MARKER_SETS:
-        _MARKER_SETS[markers] = MarkerSet(markers)
-    return _MARKER_SETS[markers]
-
-
-def _may_switch(text: str, last: str) -> bool:
-    """Tell whether the end of a text may begin ATEM's headerless switch (`atem.SWITCH_TAIL`, in a hurry)."""
-    return last == "t" or "to=" in text or text.endswith("to")
 
 
 class Splitter:
@@ -89,9 +78,9 @@ class Splitter:
         "_grammar",
         "_lexer",
         "_plain",
+        "_run",
         "_sink",
         "_skip",
-        "_switches",
         "family",
         "floored",
         "max_held",
@@ -127,7 +116,7 @@ class Splitter:
         self._grammar: _Grammar | None = None
         self._lexer: Lexer | None = None
         self._plain = ""
-        self._switches = False
+        self._run: Callable[[str], str] | None = None
         self._firsts: tuple[str, ...] = ()
         self._sink = Sink(joiner, stream_reasoning)
         self._advance: Callable[[str, Iterable[int] | None], Sequence[Event]]
@@ -149,14 +138,13 @@ class Splitter:
             turn_openers=turn_openers,
             force_reasoning=force_reasoning,
         )
-        markers = _marker_set(record)
+        markers = marker_set(record.markers)
         grammar: _Grammar = _GRAMMARS[record.grammar](record, self.start, self._sink, tools is not False)
         track = make_track(record, markers, tokenizer, marker_ids)
         self._grammar = grammar
         self._lexer = Lexer(
             markers, grammar, track, only_real=frozenset(record.end_of_sequence), closing=frozenset(record.closing)
         )
-        self._switches = record.grammar == "atem"
         self._skip = self._lexer.skip
         self._firsts = markers.firsts
         self._advance = self._advance_family
@@ -194,26 +182,25 @@ class Splitter:
         Raises:
             RuntimeError: the splitter was finished; make a new one for each output.
         """
-        if self._closed:
-            raise RuntimeError("feed() after finish(): a splitter serves one output; make a new Splitter.")
-        plain = self._plain
-        # The path of nearly every delta: text in a body, with nothing in it that could be a marker.
-        if plain and text:
+        run = self._run
+        # The path of nearly every delta: text in a body, with no character that a marker begins with.
+        if run is not None and text:
             for first in self._firsts:
                 if first in text:
                     break
             else:
-                last = text[-1]
-                if plain == "content":
-                    if not (self._switches and _may_switch(text, last)) and self._skip(text, token_ids):
-                        self._sink.answer_last = last
-                        return Delta.of_content(text)
-                # In a block of a marker family the last blanks may stand before the closer.
-                elif not (_may_switch(text, last) if self._switches else last.isspace()) and self._skip(
-                    text, token_ids
-                ):
-                    self._sink.reasoning_last = last
-                    return Delta.of_reasoning(text)
+                if self._skip(text, token_ids):
+                    shown = run(text)
+                    if not shown:
+                        self._settle()
+                        return self._deliver(self._sink.take())
+                    if self._plain == "reasoning":
+                        self._sink.reasoning_last = shown[-1]
+                        return Delta.of_reasoning(shown)
+                    self._sink.answer_last = shown[-1]
+                    return Delta.of_content(shown)
+        if self._closed:
+            raise RuntimeError("feed() after finish(): a splitter serves one output; make a new Splitter.")
         return self._deliver(self._advance(text, token_ids))
 
     def finish(self, reason: str | None = None) -> Delta:
@@ -231,6 +218,7 @@ class Splitter:
         if self._closed:
             raise RuntimeError("finish() twice: a splitter serves one output; make a new Splitter.")
         self._closed = True
+        self._run = None
         delta = self._deliver(self._end())
         if self._floor is None:
             return delta
@@ -257,9 +245,10 @@ class Splitter:
         held = self.held
         if held > self.max_held:
             self.max_held = held
-        waits = self._floor is not None or held > 0
+        waits = self._floor is not None or self._lexer is None or self._lexer.held
         plain = "" if waits else self._grammar.plain
         self._plain = plain if plain and self._sink.passes(plain) else ""
+        self._run = self._grammar.run if self._plain else None
 
     def _deliver(self, events: Sequence[Event]) -> Delta:
         if not events:

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from vllm_reasoning_ext.core import atem, harmony
 from vllm_reasoning_ext.core.events import REASONING, TOOL
 from vllm_reasoning_ext.core.families import Family, get_family
-from vllm_reasoning_ext.core.holdback import MarkerSet
+from vllm_reasoning_ext.core.holdback import marker_set
 from vllm_reasoning_ext.core.ids import decoder, single_ids
 from vllm_reasoning_ext.core.lexer import Lexer
 from vllm_reasoning_ext.core.marker import MarkerGrammar, State
@@ -17,6 +18,8 @@ from vllm_reasoning_ext.core.state import StartState
 __all__ = ["StartState", "start_state"]
 
 _UNDECIDED = StartState("undecided")
+_TAIL_TRIES = 4
+"""Tails of a prompt that are decoded in search of a turn opener before all of it is: turns of others begin alike."""
 
 
 def start_state(
@@ -50,7 +53,7 @@ def start_state(
     if prompt is None and prompt_token_ids is not None:
         if tokenizer is None:
             raise ValueError("prompt_token_ids need a tokenizer to be read; pass tokenizer=, or the prompt's text.")
-        prompt = _tail_text(list(prompt_token_ids), openers, tokenizer)
+        prompt = _tail_text(prompt_token_ids, openers, tokenizer)
     if prompt is None:
         state = _default(record, "no prompt was given")
     elif record.grammar == "marker":
@@ -104,7 +107,7 @@ def _read_region(record: Family, opener: str, region: str) -> StartState:
     """Read the text after the turn opener by the family's own grammar."""
     sink = Sink()
     grammar = MarkerGrammar(record, _UNDECIDED, sink, tools=False)
-    lexer = Lexer(MarkerSet(record.markers), grammar)
+    lexer = Lexer(marker_set(record.markers), grammar)
     lexer.feed(region, None)
     text = lexer.held
     if text:
@@ -150,24 +153,27 @@ def _channel_start(record: Family, prompt: str, openers: Sequence[str]) -> Start
     )
 
 
-def _tail_text(ids: list[int], openers: Sequence[str], tokenizer: Any) -> str:
-    """Decode the end of a prompt, from its last turn opener on; all of it where no opener is one token."""
+def _tail_text(ids: Sequence[int], openers: tuple[str, ...], tokenizer: Any) -> str:
+    """Decode the end of a prompt, from its last turn opener on; all of it where no opener is one token.
+
+    The prompt is walked from its end and never copied whole: it may hold a hundred thousand ids.
+    """
     decode = decoder(tokenizer)
-    anchors = single_ids(tokenizer, tuple(_anchor(opener) for opener in openers))
-    end = len(ids)
-    while anchors:
-        end = next((i for i in range(end - 1, -1, -1) if ids[i] in anchors), -1)
-        if end < 0:
+    anchors = single_ids(tokenizer, _anchors(openers))
+    tries = _TAIL_TRIES if anchors else 0
+    for index in range(len(ids) - 1, -1, -1):
+        if not tries:
             break
-        text = decode(ids[end:])
-        if _region(text, openers) is not None:
-            return text
-    return decode(ids)
+        if ids[index] in anchors:
+            text = decode(list(ids[index:]))
+            if _region(text, openers) is not None:
+                return text
+            tries -= 1
+    return decode(list(ids))
 
 
-def _anchor(opener: str) -> str:
-    """Name the control token that an opener begins with (its role word is ordinary text)."""
-    for token in ("<|im_start|>", "]~b]", "<|turn>"):
-        if opener.startswith(token):
-            return token
-    return opener
+@lru_cache(maxsize=64)
+def _anchors(openers: tuple[str, ...]) -> tuple[str, ...]:
+    """Name the control tokens that the openers begin with (the role word after one is ordinary text)."""
+    tokens = ("<|im_start|>", "]~b]", "<|turn>")
+    return tuple(next((t for t in tokens if opener.startswith(t)), opener) for opener in openers)
