@@ -66,8 +66,9 @@ class Form(NamedTuple):
             return (f"put back into messages, the template refuses it: {error}",)
         if again == self.rendered:
             return ()
-        at = next((n for n, (a, b) in enumerate(zip(again, self.rendered, strict=False)) if a != b), len(again))
-        return (f"put back and rendered again it differs: {again[at:][:60]!r} in place of {self.rendered[at:][:60]!r}",)
+        least = min(len(again), len(self.rendered))
+        at = next((n for n in range(least) if again[n] != self.rendered[n]), least)
+        return (f"put back and rendered again it has {again[at:][:60]!r} in place of {self.rendered[at:][:60]!r}",)
 
 
 def forms_of(renderer: Renderer, family: Family, mode: Mode, prompt: str, start: StartState) -> list[Form]:
@@ -128,28 +129,31 @@ def _form(
         return None
     if thought and thought not in text and thought not in prompt:
         note = "; ".join(filter(None, [note, "the template drops the thought of a finished turn"]))
-    reasoning = _reasoning(thought, text, mode)
+    # Of a continued thought the wire holds nothing: it is in the prompt.
+    reasoning = thought if thought and not mode.go_on and thought in text else ""
     if name == CALL:
-        wire = _call_wire(family, text, reasoning)
-        return Form(name, prompt, wire, rendered, before, mode, thought, said, note) if wire is not None else None
-    return Form(name, prompt, Wire(name, text, reasoning, answer), rendered, before, mode, thought, said, note)
+        if FUNCTION not in text or CITY not in text:
+            return None
+        content = _said(family, text, mode) if family.grammar == "marker" else _slice(family, text)
+    else:
+        content = _said(family, text, mode)
+        if content != answer:
+            note = "; ".join(filter(None, [note, "the template writes blanks of its own around the answer"]))
+    wire = Wire(name, text, reasoning, content)
+    return Form(name, prompt, wire, rendered, before, mode, thought, said, note)
 
 
-def _reasoning(thought: str, text: str, mode: Mode) -> str:
-    """Say what of the thought the wire holds: a continued one is in the prompt already."""
-    return thought if thought and not mode.go_on and thought in text else ""
-
-
-def _call_wire(family: Family, text: str, reasoning: str) -> Wire | None:
-    if FUNCTION not in text or CITY not in text:
-        return None
-    if family.grammar == "marker":
-        at = text.find(family.tool_marker)
-        # Another call syntax than the family's own is plain content, and begins where the thought has ended.
-        begin = at if at >= 0 else text.find(family.closer) + len(family.closer) if family.closer in text else 0
-        content = _without_end(text[begin:], family)
-        return Wire(CALL, text, reasoning, content.lstrip() if at < 0 else content)
-    return Wire(CALL, text, reasoning, _slice(family, text))
+def _said(family: Family, text: str, mode: Mode) -> str:
+    """Cut what is content out of a turn: after the thought, without the turn's end; blanks as SPEC section 5 has it."""
+    if family.grammar != "marker":
+        body = text.rpartition("<|message|>")[2]
+        return next((body.removesuffix(end) for end in _TERMINATORS if body.endswith(end)), body)
+    if mode.go_on == "content":
+        return _without_end(text, family)
+    rest = _without_end(text.partition(family.closer)[2] if family.closer in text else text, family)
+    visible = rest.lstrip()
+    lead = rest[: len(rest) - len(visible)]
+    return lead[lead.rfind("\n") + 1 :] + visible
 
 
 def _slice(family: Family, text: str) -> str:
