@@ -4,7 +4,8 @@ Theory of operation. The text decides where things stand; ids only say what is r
 fed ids are cut at control ids and the runs between them decoded, which gives a second copy of the output in
 which every marker spelling is known to be real or quoted. Those spellings wait in a queue; each spelling that
 the text brings takes the next one. Text may lag behind the ids, so the queue may be ahead, never behind. Ids
-wait undecoded until a spelling turns up or `IDS_PENDING_MAX` is reached, which keeps plain text free of decoding.
+wait undecoded until a spelling turns up; those of plain text are forgotten once their text must have come, so that
+plain text costs no decoding.
 """
 
 import weakref
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 from vllm_reasoning_ext.core.families import Family, get_family
 from vllm_reasoning_ext.core.holdback import MarkerSet
-from vllm_reasoning_ext.core.limits import IDS_PENDING_MAX, TEXT_LAG_MAX
+from vllm_reasoning_ext.core.limits import IDS_KEPT, IDS_PENDING_MAX, TEXT_LAG_MAX
 
 Decode = Callable[[list[int]], str]
 
@@ -46,6 +47,7 @@ class IdTrack:
     """
 
     __slots__ = (
+        "_adrift",
         "_base",
         "_by_id",
         "_decode",
@@ -58,6 +60,7 @@ class IdTrack:
         "_tail",
         "_tail_at",
         "known",
+        "plain",
     )
 
     def __init__(self, markers: MarkerSet, plan: Plan, decode: Decode) -> None:
@@ -71,6 +74,8 @@ class IdTrack:
         self._length = 0  # characters decoded so far
         self._spans: set[tuple[int, int]] = set()  # where the control tokens of the tail stand
         self._base = 0  # how far decoded and fed text have drifted apart at the last match
+        self._adrift = False  # ids have been forgotten since, so that is not known
+        self.plain = True  # the lexer has met no character that a marker begins with since the last reading
 
     def push(self, token_ids: Iterable[int]) -> bool:
         """Take the ids of one delta; they are copied.
@@ -82,7 +87,9 @@ class IdTrack:
             return False
         self._pending.extend(token_ids)
         if len(self._pending) > IDS_PENDING_MAX:
-            self._read()
+            if not self._drop():
+                self._read()
+            self.plain = True
         return True
 
     def verdict(self, marker: str, position: int) -> bool | None:
@@ -96,9 +103,10 @@ class IdTrack:
             return None
         spelling = self._queue.popleft()
         drift = spelling.position - position - self._base
-        if spelling.marker != marker or abs(drift) > TEXT_LAG_MAX:
+        if spelling.marker != marker or (abs(drift) > TEXT_LAG_MAX and not self._adrift):
             return None
         self._base += drift
+        self._adrift = False
         return bool(spelling.real) if marker in self.known else True
 
     def leftover(self) -> list[str]:
@@ -109,23 +117,38 @@ class IdTrack:
     def _read(self) -> None:
         """Decode what is pending and queue the spellings in it."""
         pending, run, done = self._pending, [], 0
+        pieces = [self._tail]
+        length = self._length
         for index, number in enumerate(pending):
             text = self._by_id.get(number)
             if text is None:
                 run.append(number)
                 continue
-            self._append(self._decode(run) if run else "")
-            run.clear()
-            at = self._length
-            self._append(text)
-            self._spans.add((at, self._length))
+            if run:
+                pieces.append(self._decode(run))
+                length += len(pieces[-1])
+                run = []
+            pieces.append(text)
+            self._spans.add((length, length + len(text)))
+            length += len(text)
             done = index + 1
         if run:
             text, used = self._complete(run)
-            self._append(text)
+            pieces.append(text)
+            length += len(text)
             done += used
         del pending[:done]
+        self._tail, self._length = "".join(pieces), length
         self._search()
+
+    def _drop(self) -> bool:
+        """Forget ids whose text has come and held no marker; False where they have to be decoded after all."""
+        if not self.plain or self._tail or not self._by_id.keys().isdisjoint(self._pending):
+            return False
+        del self._pending[:-IDS_KEPT]
+        # How long their text was is not known, so the next spelling settles anew how far the two are apart.
+        self._adrift = True
+        return True
 
     def _complete(self, run: list[int]) -> tuple[str, int]:
         """Decode a run but for an incomplete character at its end; return the text and the ids used."""
@@ -135,10 +158,6 @@ class IdTrack:
             if not shorter.endswith("\ufffd"):
                 return shorter, len(run) - cut
         return text, len(run)
-
-    def _append(self, text: str) -> None:
-        self._tail += text
-        self._length += len(text)
 
     def _search(self) -> None:
         tail, at = self._tail, 0
@@ -170,13 +189,14 @@ class CountTrack:
     from the chunk law).
     """
 
-    __slots__ = ("_by_id", "_open", "_parts", "known")
+    __slots__ = ("_by_id", "_open", "_parts", "known", "plain")
 
     def __init__(self, family: Family, markers: MarkerSet, ids: Mapping[str, int]) -> None:
         self._by_id = {number: text for text, number in ids.items()}
         self._parts = {m: [m[a:b] for a, b in spans] for m, spans in _parts(family, ids).items()}
         self.known = frozenset(m for m in markers.spellings if m in self._parts)
         self._open: dict[str, int] = {}
+        self.plain = True  # as IdTrack's; nothing follows from it here
 
     def push(self, token_ids: Iterable[int]) -> bool:
         for number in token_ids:

@@ -83,6 +83,8 @@ class Lexer:
             self._position += len(buffer)
             self._grammar.text(buffer)
             return
+        if self.track is not None:
+            self.track.plain = False
         base, plain, at = self._position, 0, 0
         while True:
             start, end = self._markers.find(buffer, at)

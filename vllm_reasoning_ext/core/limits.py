@@ -26,5 +26,8 @@ ATEM_HEADER_SPAN: Final = 128
 HARMONY_HEADER_SPAN: Final = 256
 """Characters from a harmony header's first one, control tokens included, within which `<|message|>` must begin."""
 
-IDS_PENDING_MAX: Final = 2048
-"""Token ids that wait to be decoded: they are decoded in batches, so that plain text costs no decoding."""
+IDS_PENDING_MAX: Final = 4096
+"""Token ids that may wait undecoded; then those whose text must have come are decoded or forgotten."""
+
+IDS_KEPT: Final = 4 * TEXT_LAG_MAX
+"""Token ids whose text may still be on its way: an id stands for a byte at least, a character has four at most."""
