@@ -33,8 +33,8 @@ def check(scripted: Scripted, wire: Wire, step: int) -> None:
     assert bool(whole.reasoning_tokens) is bool(wire.reasoning)
 
 
-@pytest.mark.parametrize("family", sorted(FLAGS))
 @pytest.mark.parametrize("step", [1, 2, 5, 500])
+@pytest.mark.parametrize("family", sorted(FLAGS))  # the outer loop: one server start a family
 def test_wires_on_the_real_api_server(start_vllm: Start, family: str, step: int) -> None:
     scripted = served(start_vllm, family)
     for wire in of_family(family):

@@ -31,6 +31,21 @@ class GuardedSplitter:
         except Exception as error:
             self._fault(error)
 
+    @property
+    def ended_by(self) -> str:
+        """How the last thought ended: "closer", "tool", or "" when it has not."""
+        return self._splitter.ended_by if self._splitter is not None else ""
+
+    @property
+    def floored(self) -> bool:
+        """The floor gave the reasoning as content."""
+        return self._splitter is not None and self._splitter.floored
+
+    @property
+    def max_held(self) -> int:
+        """The most characters kept back after a feed."""
+        return self._splitter.max_held if self._splitter is not None else 0
+
     def feed(self, text: str, token_ids: Sequence[int] | None = None) -> Delta:
         """Feed one delta; after a fault the text is content."""
         if self._splitter is not None:
@@ -63,8 +78,7 @@ class GuardedSplitter:
         if cause not in _logged:
             _logged.add(cause)
             self._log.error(
-                "reasoning parser: internal fault (%s); the reply goes on as content. "
-                "Please report it with this line.",
+                "reasoning parser: internal fault (%s); the reply goes on as content. Please report it with this line.",
                 cause,
             )
 

@@ -16,7 +16,7 @@ from vllm_reasoning_ext.core.events import CONTENT, MARKER, REASONING, TOOL, Del
 from vllm_reasoning_ext.core.families import FAMILIES, Family
 from vllm_reasoning_ext.core.gate import ReasoningTokenCounter, reasoning_ended
 from vllm_reasoning_ext.core.start import start_state
-from vllm_reasoning_ext.engines import vllm_compose
+from vllm_reasoning_ext.engines import vllm_compose, vllm_metrics
 from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.handover import IdWindow
 from vllm_reasoning_ext.engines.register import class_name, vllm_log
@@ -35,6 +35,7 @@ class Composable(type(ReasoningParser)):  # type: ignore[misc]
     def __set_name__(cls, owner: type, name: str) -> None:
         if name == "reasoning_parser_cls":
             vllm_compose.compose(owner)
+            vllm_metrics.prepare(cls.family.name)
 
 
 class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore[misc]

@@ -11,6 +11,8 @@ from itertools import groupby
 from typing import Any, Final
 
 from vllm_reasoning_ext.core.events import CONTENT, MARKER, REASONING, TOOL, Delta, Event, Kind
+from vllm_reasoning_ext.engines import vllm_metrics
+from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.handover import IdWindow
 from vllm_reasoning_ext.engines.register import vllm_log
 from vllm_reasoning_ext.engines.vllm_lookup import delegating_parser
@@ -56,6 +58,7 @@ def _parse(
     fed, last = splitter.feed(model_output, ids), splitter.finish(reason)
     reasoning = (fed.reasoning + last.reasoning) or None
     content = fed.content + last.content
+    count(ours, splitter, request, reason, bool(reasoning), bool(content.strip()))
     tools = self._tool_parser
     if tools is None or not _reads(self, request):
         return reasoning, content or None, []
@@ -104,6 +107,26 @@ def _parse_delta(
     return stream.next(delta_text, delta_token_ids)
 
 
+def count(
+    reasoning_parser: Any,
+    splitter: GuardedSplitter,
+    request: Any,
+    reason: str | None,
+    thought: bool,
+    answered: bool,
+) -> None:
+    """Count a finished output for `/metrics`, and warn of what the operator should know."""
+    family = reasoning_parser.family.name
+    end = splitter.ended_by or ("unclosed" if thought else "none")
+    starved = reason == "length" and thought and not answered
+    start = splitter.start.kind
+    surface = vllm_metrics.surface_of(request)
+    split = vllm_metrics.Split(family, surface, start, end, splitter.floored, splitter.max_held, starved)
+    vllm_metrics.record(split)
+    if reasoning_parser.vocabulary.hidden and getattr(request, "skip_special_tokens", False) is True:
+        vllm_metrics.warn_stripped(family)
+
+
 def _count_history(parser: Any, request: Any) -> None:
     count = getattr(parser, "_initialize_history_tool_call_cnt", None)  # 0.25 on
     if count is not None:
@@ -131,6 +154,7 @@ class _Stream:
 
     __slots__ = (
         "_announced",
+        "_answered",
         "_before",
         "_only_slices",
         "_output",
@@ -141,6 +165,7 @@ class _Stream:
         "_run",
         "_shows",
         "_splitter",
+        "_thought",
         "_tools",
         "_window",
     )
@@ -153,6 +178,7 @@ class _Stream:
         self._only_slices = self._reads and _reads_slices_only(parser, request)
         self._shows = shows_reasoning(request)
         self._output = 0
+        self._thought = self._answered = False
         self._announced = 0  # calls the tool parser has reported
         self._run: list[str] = []  # tool slices with nothing between, and the calls reported before them
         self._before = 0
@@ -166,12 +192,15 @@ class _Stream:
         """Parse one delta that is not the last."""
         self._output += len(ids)
         delta = self._splitter.feed(text, ids)
-        if not self._reads:
-            return message(delta.reasoning if self._shows else "", delta.content)
-        if not self._only_slices:
+        if delta.reasoning:
+            self._thought = True
+        if self._reads and not self._only_slices:
             self._window.track(text, ids, delta)
         if not delta.content:
             return message(delta.reasoning, "") if self._shows else None
+        self._answered = self._answered or not delta.content.isspace()
+        if not self._reads:
+            return message(delta.reasoning if self._shows else "", delta.content)
         return self._route(delta, delta.reasoning if self._shows else "")
 
     def last(self, text: str, ids: Sequence[int]) -> Any:
@@ -179,8 +208,12 @@ class _Stream:
         self._output += len(ids)
         fed = self._splitter.feed(text, ids)
         ours = self._reasoning
-        end = self._splitter.finish(finish_reason(self._request, self._output, ours.prompt, ours._model_config))
+        reason = finish_reason(self._request, self._output, ours.prompt, ours._model_config)
+        end = self._splitter.finish(reason)
         delta = Delta((*fed.events, *end.events)) if end else fed
+        thought = self._thought or bool(delta.reasoning)
+        answered = self._answered or bool(delta.content.strip())
+        count(ours, self._splitter, self._request, reason, thought, answered)
         reasoning = delta.reasoning if self._shows else ""
         if not self._reads:
             return message(reasoning, delta.content)

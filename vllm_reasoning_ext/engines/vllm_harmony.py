@@ -16,6 +16,7 @@ from vllm_reasoning_ext.core.events import CONTENT, MARKER, REASONING, TOOL, Eve
 from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.gate import ReasoningTokenCounter
 from vllm_reasoning_ext.core.harmony import CHANNEL, CLOSERS, MESSAGE, START
+from vllm_reasoning_ext.engines import vllm_compose, vllm_metrics
 from vllm_reasoning_ext.engines.register import vllm_log
 from vllm_reasoning_ext.engines.vllm_adapter import ReasoningExtParser
 from vllm_reasoning_ext.engines.vllm_lookup import DeltaMessage, find
@@ -136,6 +137,8 @@ def _subclass(harmony: Any) -> type:
             if self._ours and isinstance(template, dict):
                 template[COVERED] = True  # the Responses API hands this very dict on to the engine core
             self._turn: _Turn | None = None
+            if self._ours:
+                vllm_metrics.prepare(GptOssParser.family.name)
             self._calls = 0
 
         def set_prompt_token_ids(self, prompt_token_ids: Sequence[int]) -> None:
@@ -190,6 +193,8 @@ def _subclass(harmony: Any) -> type:
             ids = list(model_output_token_ids) or None
             events = (*splitter.feed(model_output, ids).events, *splitter.finish(reason).events)
             reasoning = "".join(e.text for e in events if e.kind is REASONING)
+            answered = any(e.kind is CONTENT or e.kind is TOOL for e in events)
+            vllm_compose.count(ours, splitter, request, reason, bool(reasoning), answered)
             shown = (CONTENT,) if self._tool_parser is not None else (CONTENT, TOOL)
             content = "".join(e.text for e in events if e.kind in shown)
             calls: list[Any] = []
@@ -267,17 +272,25 @@ class _Turn:
             ours.family, ours.vocabulary.ids, self._splitter.start, ours.vocabulary.decode
         )
         self._output = 0
+        self._kinds: set[str] = set()
         self.pieces = Pieces()
         self._channel: tuple[str | None, str | None] = (None, None)
         self._body = ""
 
     def feed(self, text: str, ids: Sequence[int]) -> tuple[Event, ...]:
         self._output += len(ids)
-        return self._splitter.feed(text, ids).events
+        return self._seen(self._splitter.feed(text, ids).events)
 
     def finish(self, request: Any = None) -> tuple[Event, ...]:
         reason = finish_reason(request, self._output, self._ours.prompt, self._ours._model_config)
-        return self._splitter.finish(reason).events
+        events = self._seen(self._splitter.finish(reason).events)
+        thought, answered = REASONING in self._kinds, CONTENT in self._kinds or TOOL in self._kinds
+        vllm_compose.count(self._ours, self._splitter, request, reason, thought, answered)
+        return events
+
+    def _seen(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
+        self._kinds.update(event.kind for event in events)
+        return events
 
     def chunk(self, ids: Sequence[int]) -> tuple[list[_Segment], int]:
         """Read ids; give the segments, and how many of the ids were reasoning."""

@@ -40,9 +40,7 @@ def finish_reason(request: Any, output: int, prompt: Sequence[int] | None, model
     Returns:
         "length", or None for anything else.
     """
-    limits = [
-        getattr(request, name, None) for name in ("max_completion_tokens", "max_tokens", "max_output_tokens")
-    ]
+    limits = [getattr(request, name, None) for name in ("max_completion_tokens", "max_tokens", "max_output_tokens")]
     context = getattr(model_config, "max_model_len", None)
     if context is not None and prompt is not None:
         limits.append(context - len(prompt))
