@@ -38,8 +38,8 @@ _CALLS: Final = (
     Calls("qwen3", r"deepseek.*v3\.?1", "", ("deepseek_v31",), ("deepseekv31",)),
     Calls("qwen3", "", "<｜tool▁calls▁begin｜>", ("deepseek_v3",), ("deepseekv3",)),
     Calls("qwen3", r"distill", "", (), ()),
-    Calls("qwen3", r"qwen-?3\.\d|coder", "", ("qwen3_coder", "qwen3_xml"), ("qwen3_coder",)),
-    Calls("qwen3", "", "<function=", ("qwen3_coder", "qwen3_xml"), ("qwen3_coder",)),
+    Calls("qwen3", r"qwen-?3\.\d|coder", "", ("qwen3_xml", "qwen3_coder"), ("qwen3_coder",)),
+    Calls("qwen3", "", "<function=", ("qwen3_xml", "qwen3_coder"), ("qwen3_coder",)),
     Calls("qwen3", "", "", ("hermes",), ("qwen25", "qwen", "hermes")),
 )
 """Most telling first: name and mark must both fit."""

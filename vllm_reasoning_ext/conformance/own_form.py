@@ -137,7 +137,9 @@ def _form(
         content = _said(family, text, mode) if family.grammar == "marker" else _slice(family, text)
     else:
         content = _said(family, text, mode)
-        if content != answer:
+        if content.strip() != answer.strip():
+            content = answer
+        elif content != answer:
             note = "; ".join(filter(None, [note, "the template writes blanks of its own around the answer"]))
     wire = Wire(name, text, reasoning, content)
     return Form(name, prompt, wire, rendered, before, mode, thought, said, note)
