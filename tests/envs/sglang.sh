@@ -13,7 +13,7 @@ base=${PYTHON:-python3.11}
 old=0.5.20 # the oldest supported SGLang: its parser module is unpacked beside, for the contract tests
 
 install_checkout() { # the entry points must belong to this checkout, not to the one that built the environment
-    "$1" -m pip install -q --disable-pip-version-check --no-deps -e "$root" >&2
+    "$1" -m pip install -qq --disable-pip-version-check --no-deps -e "$root" >&2
 }
 
 if [ -n "${SGLANG_TEST_PYTHON:-}" ]; then
@@ -33,7 +33,7 @@ if [ ! -e "$env/complete" ]; then
     echo "building the SGLang CPU environment in $env (about three minutes)" >&2
     rm -rf "$env"
     "$base" -m venv "$env"
-    pip=("$env/bin/python" -m pip install -q --disable-pip-version-check)
+    pip=("$env/bin/python" -m pip install -qq --disable-pip-version-check)
     "${pip[@]}" -r "$here/sglang.txt" >&2
     "${pip[@]}" --no-deps -r "$here/sglang.nodeps.txt" >&2
     "${pip[@]}" --no-deps --target "$env/sglang-$old" "sglang==$old" >&2

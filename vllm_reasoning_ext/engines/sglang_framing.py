@@ -17,7 +17,11 @@ ANSWER_TO_MUSE: Final = "<|start|>assistant to=user<|message|>{}<|eom|>"
 ANSWER_TO_HARMONY: Final = "<|start|>assistant<|channel|>final<|message|>{}<|return|>"
 CALL_TO_HARMONY: Final = "<|start|>assistant<|channel|>commentary to={}<|constrain|>json<|message|>{}<|call|>"
 HARMONY_ENDS: Final = ("<|call|>", "<|end|>", "<|return|>")
-_INSIDE_MARKER: Final = re.compile(r"(?<=<)(?=\|)")
+# Where an answer is cut, so that no quoted marker in it is one to a parser that sees no ids. In a final message
+# only <|return|> is a marker to SGLang, and a `<|` that begins none of the others hides what follows it; and
+# the parts of a whole reply are joined with a blank, so it is cut nowhere else.
+CUT_FOR_MUSE: Final = re.compile(r"(?<=<)(?=\|(?:eom|eot)\|>)")
+CUT_FOR_HARMONY: Final = re.compile(r"(?<=<)(?=\|(?!(?:start|channel|message|constrain|end|call)\|>))")
 HARMONY_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
@@ -55,9 +59,8 @@ def _runs(events: Iterable[Event]) -> list[Event]:
     return runs
 
 
-def _answer(frame: str, text: str) -> str:
-    """Frame an answer, cut inside every `<|`: to these parsers, who see no ids, a quoted marker is one."""
-    return "".join(frame.format(part) for part in _INSIDE_MARKER.split(text))
+def _answer(frame: str, cut: re.Pattern[str], text: str) -> str:
+    return "".join(frame.format(part) for part in cut.split(text))
 
 
 def _plain(runs: Iterable[Event]) -> str:
@@ -80,7 +83,7 @@ class MuseFraming:
     def _framed(self, run: Event) -> str:
         if run.kind is CONTENT:
             self._in_call = False
-            return _answer(ANSWER_TO_MUSE, run.text)
+            return _answer(ANSWER_TO_MUSE, CUT_FOR_MUSE, run.text)
         text = run.text
         if not self._in_call and not text.startswith("<|start|>"):
             text = f"<|start|>{text}"  # a headerless switch, which SGLang's parser would take for prose
@@ -113,7 +116,7 @@ class HarmonyFraming:
             return [self._close_call(), self._write_answer(run.text, ends=False)]
         out = []
         call = self._call
-        if call is not None and (call.text.endswith(HARMONY_ENDS) or call.recipient != run.recipient):
+        if call is not None and (call.recipient != run.recipient or _ended(call.text)):
             out.append(self._close_call())
             call = None
         self._call = run if call is None else Event(TOOL, call.text + run.text, False, run.recipient)
@@ -126,23 +129,34 @@ class HarmonyFraming:
         if not self._waiting or (undecided and not ends):
             return ""
         text, self._waiting, self._after_call = self._waiting, "", False
-        return _answer(ANSWER_TO_HARMONY, text)
+        return _answer(ANSWER_TO_HARMONY, CUT_FOR_HARMONY, text)
 
     def _close_call(self) -> str:
         call, self._call = self._call, None
         if call is None:
             return ""
-        _, message, body = call.text.partition("<|message|>")
-        for end in HARMONY_ENDS:
-            body = body.removesuffix(end)
+        message, body = _body(call.text)
         name = call.recipient or ""
         if not (message and HARMONY_NAME.fullmatch(name) and _is_json(body)):
             # SGLang's parser would drop it without a word; shown as it stands it is at least there.
-            return _answer(ANSWER_TO_HARMONY, call.text)
+            return _answer(ANSWER_TO_HARMONY, CUT_FOR_HARMONY, call.text)
         before = self._write_answer("", ends=True)
         self._after_call = True
         # In JSON a "<" can only stand in a string, where the escape means the same and is no marker.
         return before + CALL_TO_HARMONY.format(name, body.replace("<", "\\u003c"))
+
+
+def _body(call: str) -> tuple[str, str]:
+    """Find `<|message|>` and the arguments in a call's text, without its terminator."""
+    _, message, body = call.partition("<|message|>")
+    for end in HARMONY_ENDS:
+        body = body.removesuffix(end)
+    return message, body
+
+
+def _ended(call: str) -> bool:
+    """Tell whether a call is over; a piece may also end in a terminator that the arguments quote."""
+    return call.endswith(HARMONY_ENDS) and _is_json(_body(call)[1])
 
 
 def _is_json(text: str) -> bool:
