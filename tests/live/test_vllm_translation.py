@@ -132,3 +132,12 @@ def test_errors_of_the_server_come_through(translated: tuple[Scripted, str]) -> 
     answer = httpx.post(f"{base}/v1/chat/completions", json=body, trust_env=False, timeout=60)
     assert answer.status_code == 404
     assert "no such model" in answer.text
+
+
+def test_the_middleware_counts_on_the_servers_own_metrics_page(start_vllm: Start) -> None:
+    scripted = start_vllm("qwen3", "--middleware", MIDDLEWARE, env=POLICY)
+    body = {"model": "tiny", "messages": say(), **xargs(scripted, SCRIPTS[0][0])}
+    scripted.server.post("/v1/chat/completions", body)
+    page = httpx.get(f"{scripted.server.url}/metrics", trust_env=False).text
+    line = next(line for line in page.splitlines() if 'end="closed",mode="body",surface="chat"' in line)
+    assert float(line.rpartition(" ")[2]) >= 1

@@ -60,6 +60,7 @@ class Upstream:
     Attributes:
         seen: the requests that came, with their headers.
         gone: set when a client of `/endless` has been let go.
+        flooded: bytes that `/flood` has got rid of.
         resume: what `/stepwise` waits for between its two halves.
     """
 
@@ -68,12 +69,14 @@ class Upstream:
         self.bodies: list[bytes] = []
         self.gone = threading.Event()
         self.resume = threading.Event()
+        self.flooded = 0
         routes = [
             Route("/v1/chat/completions", self._chat, methods=["POST"]),
             Route("/v1/messages", self._messages, methods=["POST"]),
             Route("/v1/responses", self._responses, methods=["POST"]),
             Route("/stepwise/chat/completions", self._stepwise, methods=["POST"]),
             Route("/endless", self._endless),
+            Route("/flood/chat/completions", self._flood, methods=["POST"]),
             Route("/broken/chat/completions", self._broken, methods=["POST"]),
             Route("/silent", self._silent),
             Route("/redirect", self._redirect),
@@ -144,6 +147,18 @@ class Upstream:
                     await asyncio.sleep(0.01)
             finally:
                 self.gone.set()
+
+        return StreamingResponse(drops(), media_type="text/event-stream")
+
+    async def _flood(self, request: Request) -> Response:
+        await self._asked(request)
+        event = sse(chat_events(["x" * 10_000])[1:2])
+
+        async def drops() -> AsyncIterator[bytes]:
+            while True:
+                yield event
+                self.flooded += len(event)
+                await asyncio.sleep(0)
 
         return StreamingResponse(drops(), media_type="text/event-stream")
 

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -188,6 +189,20 @@ def test_a_client_that_hangs_up_frees_the_upstream(upstream_at: tuple[Upstream, 
         with httpx.Client(trust_env=False, timeout=0.3) as client, pytest.raises(httpx.ReadTimeout):
             client.get(base + "/silent")
         assert wait_for(lambda: counted() == 2)
+
+
+def test_a_client_that_does_not_read_stops_the_upstream(proxy: str, upstream: Upstream) -> None:
+    address = httpx.URL(proxy)
+    body = json.dumps(ask(stream=True)).encode()
+    head = f"POST /flood/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+    with socket.create_connection((address.host, address.port or 0)) as sock:
+        sock.sendall(head.encode() + body)
+        before = -1
+        while upstream.flooded != before or not before:
+            before = upstream.flooded
+            time.sleep(0.3)
+        # What is on the way fits into the buffers of two connections; it would be gigabytes by now without an end.
+        assert 0 < before < 100_000_000
 
 
 def test_an_upstream_that_breaks_off_loses_nothing_that_was_held(proxy: str, client: httpx.Client) -> None:

@@ -122,9 +122,9 @@ def test_the_middleware_reads_the_environment(monkeypatch: pytest.MonkeyPatch) -
 def test_the_documentation_lists_every_variable_with_its_default() -> None:
     rows = {}
     for line in DOCS.read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip().strip("`") for cell in line.split("|")[1:-1]]
-        if cells and cells[0].startswith(PREFIX):
-            rows[cells[0]] = (cells[1], cells[2].replace("\\", ""))
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if len(cells) == 3 and cells[0].startswith(f"`{PREFIX}"):
+            rows[cells[0].strip("`")] = (cells[1].strip("`"), cells[2])
     bounds = {limit_variable(bound.name): str(bound.default).removesuffix(".0") for bound in dataclasses.fields(Limits)}
     assert {name: rows.pop(name)[0] for name in bounds} == bounds
     assert rows == {variable.name: (variable.default, variable.meaning) for variable in VARIABLES}
