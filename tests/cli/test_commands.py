@@ -1,0 +1,402 @@
+"""The small commands, `infer`, `doctor` and `conform`, and the help texts in the documentation."""
+
+import importlib.util
+import json
+import re
+import shlex
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+pytest.importorskip("transformers")
+pytest.importorskip("jinja2")
+
+from tests.cli.drive import run
+from tests.cli.help_blocks import BLOCK, block, help_text, pages
+from tests.support.byte_tokenizer import byte_tokenizer
+from vllm_reasoning_ext import FAMILIES, __version__
+from vllm_reasoning_ext.cli import checks, doctor, infer, probe
+from vllm_reasoning_ext.cli.probe import Engine
+from vllm_reasoning_ext.conformance.templates import template_names
+from vllm_reasoning_ext.engines.register import parser_names
+
+Capture = pytest.CaptureFixture[str]
+
+COMMANDS = ["split", "infer", "doctor", "conform", "template", "proxy", "families", "version"]
+
+OURS = {name: f"vllm_reasoning_ext.engines.vllm_adapter.{family}" for name, family in parser_names()}
+VLLM = Engine("vllm", True, "0.33.0", OURS, ("hermes", "qwen3_xml", "glm45", "glm47", "openai", "muse_glimmer"))
+SGLANG = Engine("sglang", True, "0.5.23", OURS, ("qwen25", "glm45", "glm47", "gpt-oss", "muse"))
+NONE = {"vllm": Engine("vllm", False), "sglang": Engine("sglang", False)}
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> dict[str, Engine]:
+    """Let the commands find these engines, none at first, in place of those of this environment."""
+    found = dict(NONE)
+    for module in (doctor, infer):
+        monkeypatch.setattr(module, "ask", lambda name, load=True: found[name])
+    monkeypatch.setattr(checks.importlib.metadata, "entry_points", lambda group: [_Point()])
+    for variable in ("VLLM_PLUGINS", "SGLANG_PLUGINS", "VLLM_REASONING_EXT_KEEP_BUILTIN"):
+        monkeypatch.delenv(variable, raising=False)
+    return found
+
+
+class _Point:
+    name = "reasoning_ext"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Model directories: tokenizer and template of a family, without weights."""
+    root = tmp_path_factory.mktemp("models")
+    for name in ("qwen3", "muse_glimmer", "glm"):
+        byte_tokenizer(name).save_pretrained(root / name)
+    return root
+
+
+# The small commands
+
+
+def test_version_template_and_families(capfd: Capture) -> None:
+    assert run(capfd, "version").out == f"{__version__}\n"
+    assert run(capfd, "version", "--json").document == {"version": __version__}
+    path = Path(run(capfd, "template", "muse_glimmer").out.strip())
+    assert (path.is_file(), path.name) == (True, "muse_glimmer.jinja")
+    assert run(capfd, "template", "gpt-oss").out.strip().endswith("gpt_oss.jinja")
+    assert run(capfd, "template", "muse_glimmer", "--show").out == path.read_text(encoding="utf-8")
+    assert list(run(capfd, "template", "--json").document["templates"]) == template_names()
+    said = run(capfd, "template", "qwen4")
+    assert (said.code, "choose one of" in said.err) == (2, True)
+    rows = run(capfd, "families", "--json").document["families"]
+    assert {row["name"] for row in rows} == {*FAMILIES, "inline"}
+    plain = run(capfd, "families").out
+    assert all(marker in plain for row in rows if row["name"] != "inline" for marker in row["markers"])
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), (["nonsense"], 2), (["split"], 2), (["infer"], 2)])
+def test_exit_codes_of_the_root(capfd: Capture, arguments: list[str], code: int) -> None:
+    assert run(capfd, *arguments).code == code
+
+
+def test_the_proxy_says_what_to_install(capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "uvicorn" else real(name))
+    said = run(capfd, "proxy", "--upstream", "http://127.0.0.1:1")
+    assert said.code == 2
+    assert "uvicorn" in said.err
+    assert "pip install 'vllm-reasoning-ext[proxy]'" in said.err
+
+
+# infer
+
+
+@pytest.mark.parametrize(
+    ("model", "family", "vllm", "sglang"),
+    [
+        ("Qwen/Qwen3-8B", "qwen3", "hermes", "qwen25"),
+        ("Qwen/Qwen3.5-27B", "qwen3", "qwen3_xml", "qwen3_coder"),
+        ("zai-org/GLM-4.5-Air", "qwen3", "glm45", "glm45"),
+        ("zai-org/GLM-4.7", "qwen3", "glm47", "glm47"),
+        ("openai/gpt-oss-20b", "gpt_oss", "openai", "gpt-oss"),
+        ("deepseek-ai/DeepSeek-V3.2", "deepseekv32", "deepseek_v32", "deepseekv32"),
+        ("deepseek-ai/DeepSeek-V4", "deepseekv32", "deepseek_v4", None),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "qwen3", None, None),
+        ("MiniMaxAI/MiniMax-M2", "minimax", "minimax_m2", "minimax-m2"),
+        ("MiniMaxAI/MiniMax-M3", "minimax_m3", "minimax_m3", "minimax-m3"),
+        ("google/gemma-4-31b", "gemma4", "gemma4", "gemma4"),
+        ("meta/muse-glimmer", "muse_glimmer", "muse_glimmer", "muse"),
+    ],
+)
+def test_infer_by_name(
+    capfd: Capture, engines: dict[str, Engine], model: str, family: str, vllm: str | None, sglang: str | None
+) -> None:
+    document = run(capfd, "infer", model, "--json").document
+    assert document["family"] == family
+    for engine, parser in (("vllm", vllm), ("sglang", sglang)):
+        serve = document["serve"][engine]
+        assert serve["tool_call_parser"] == parser
+        assert serve["checked"] is None
+        words = shlex.split(serve["command"])
+        assert words[words.index("--reasoning-parser") + 1] == family
+        assert (f"--tool-call-parser {parser}" in serve["command"]) is (parser is not None)
+
+
+def test_infer_names_only_parsers_that_the_engine_has(capfd: Capture, engines: dict[str, Engine]) -> None:
+    engines["vllm"] = VLLM._replace(tools=("qwen3_coder",))
+    engines["sglang"] = SGLANG._replace(tools=())
+    serve = run(capfd, "infer", "Qwen/Qwen3.5-27B", "--json").document["serve"]
+    assert serve["vllm"]["tool_call_parser"] == "qwen3_coder"
+    assert serve["vllm"]["checked"] == "vLLM 0.33.0"
+    said = run(capfd, "infer", "Qwen/Qwen3-8B")
+    assert "tool-call parsers as in vLLM 0.33.0" in said.out
+    assert "no tool-call parser for this model's calls there" in said.out
+
+
+def test_infer_reads_a_directory_and_says_when_it_cannot_tell(
+    capfd: Capture, engines: dict[str, Engine], models: Path
+) -> None:
+    document = run(capfd, "infer", str(models / "glm"), "--json").document
+    assert (document["family"], document["serve"]["vllm"]["tool_call_parser"]) == ("qwen3", "glm47")
+    assert "chat template writes" in document["reason"]
+    said = run(capfd, "infer", "somebody/else")
+    assert said.code == 1
+    assert "unknown" in said.out
+    assert "--reasoning-parser deepseekv32 | qwen3" in said.out
+
+
+# doctor
+
+
+def test_doctor_works_without_any_engine(capfd: Capture, engines: dict[str, Engine]) -> None:
+    said = run(capfd, "doctor")
+    assert said.code == 0
+    assert "neither vLLM nor SGLang is in this environment" in said.out
+    assert said.out.endswith("OK\n")
+
+
+@pytest.mark.parametrize("family", ["qwen3", "muse_glimmer"])
+def test_doctor_of_a_model(capfd: Capture, engines: dict[str, Engine], models: Path, family: str) -> None:
+    engines |= {"vllm": VLLM, "sglang": SGLANG}
+    document = run(capfd, "doctor", "--model", str(models / family), "--json").document
+    assert document["ok"] is True
+    assert document["family"] == family
+    said = {(f["subject"], f["status"]): f["text"] for f in document["findings"]}
+    assert f"our class answers to {family}" in said["vllm", "ok"]
+    assert f"our class answers to {family}" in said["sglang", "ok"]
+    marker, number = {"qwen3": ("</think>", 151668), "muse_glimmer": ("<|message|>", 200023)}[family]
+    assert f"{marker} {number}" in said["markers", "ok"]
+    assert "as it must be" in said["split", "ok"]
+    states = {f["text"].partition(":")[0]: f["text"].rpartition("-> ")[2] for f in document["findings"]}
+    assert states["user"] == {"qwen3": "undecided", "muse_glimmer": "header"}[family]
+    assert states["continue-answer"] == "content, answer begun"
+    assert set(document["serve"]) == {"vllm", "sglang"}
+
+
+def _findings(capfd: Capture, *arguments: str) -> tuple[int, list[tuple[str, str, str, str]]]:
+    said = run(capfd, "doctor", *arguments, "--json")
+    return said.code, [
+        tuple(f[key] for key in ("subject", "status", "text", "remedy")) for f in said.document["findings"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("engine", "environment", "says", "remedy"),
+    [
+        (VLLM, {"VLLM_PLUGINS": "other"}, "VLLM_PLUGINS=other hides this package", "VLLM_PLUGINS=other,reasoning_ext"),
+        (VLLM, {"VLLM_PLUGINS": ""}, "VLLM_PLUGINS= hides this package", "VLLM_PLUGINS=reasoning_ext"),
+        (SGLANG, {"SGLANG_PLUGINS": "none"}, "SGLANG_PLUGINS=none hides", "unset SGLANG_PLUGINS"),
+        (VLLM._replace(parsers={}), {}, "knows none of our parsers", "pip show vllm-reasoning-ext"),
+        (
+            VLLM._replace(parsers={**OURS, "qwen3": "vllm.reasoning.qwen3.Qwen3ReasoningParser"}),
+            {},
+            "qwen3 is answered by vllm.reasoning.qwen3",
+            "use qwen3_ext",
+        ),
+        (VLLM._replace(problem="it cannot be imported: no libcuda"), {}, "no libcuda", "python -c 'import vllm'"),
+    ],
+)
+def test_doctor_finds_what_hides_us(
+    capfd: Capture,
+    engines: dict[str, Engine],
+    monkeypatch: pytest.MonkeyPatch,
+    engine: Engine,
+    environment: dict[str, str],
+    says: str,
+    remedy: str,
+) -> None:
+    engines[engine.name] = engine
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    code, findings = _findings(capfd)
+    failed = [found for found in findings if found[1] == "fail"]
+    assert code == 1
+    assert any(says in text and remedy in cure for _, _, text, cure in failed)
+    assert run(capfd, "doctor").out.endswith("FAILED\n")
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{"VLLM_PLUGINS": "other,reasoning_ext"}, {"VLLM_REASONING_EXT_KEEP_BUILTIN": "qwen3"}, {"SGLANG_PLUGINS": ""}],
+)
+def test_doctor_accepts_what_does_not_hide_us(
+    capfd: Capture, engines: dict[str, Engine], monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]
+) -> None:
+    kept = {**OURS, "qwen3": "vllm.reasoning.Own"} if "KEEP" in next(iter(environment)) else OURS
+    engines |= {"vllm": VLLM._replace(parsers=kept), "sglang": SGLANG}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    code, findings = _findings(capfd)
+    assert code == 0, findings
+
+
+def test_doctor_misses_the_entry_point(
+    capfd: Capture, engines: dict[str, Engine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engines["vllm"] = VLLM
+    monkeypatch.setattr(checks.importlib.metadata, "entry_points", lambda group: [])
+    code, findings = _findings(capfd)
+    assert code == 1
+    assert any("no entry point reasoning_ext in vllm.general_plugins" in text for _, _, text, _ in findings)
+
+
+@pytest.mark.parametrize(
+    ("family", "model", "status", "says"),
+    [
+        ("gpt_oss", "qwen3", "fail", "no single id for <|start|>"),  # an unk id must not count as present
+        ("minimax_m3", "qwen3", "warn", "no single id for <mm:think>, </mm:think>: the text decides"),
+        ("minimax", "qwen3", "fail", "holds none of the turn openers"),
+    ],
+)
+def test_doctor_looks_at_markers_and_template(
+    capfd: Capture, engines: dict[str, Engine], models: Path, family: str, model: str, status: str, says: str
+) -> None:
+    _, findings = _findings(capfd, "--model", str(models / model), "--family", family)
+    assert any(found == status and says in text and remedy for _, found, text, remedy in findings), findings
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["--model", "nowhere"], 2, "there is no directory nowhere"),
+        (["--family", "qwen4"], 2, "unknown reasoning family"),
+        (["--family", "qwen3", "--template", "nowhere.jinja"], 1, "cannot read the template"),
+        (["--model", "."], 1, "unknown"),
+    ],
+)
+def test_doctor_on_nothing(
+    capfd: Capture,
+    engines: dict[str, Engine],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    code: int,
+    says: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = run(capfd, "doctor", *arguments)
+    assert said.code == code
+    assert says in said.out + said.err
+    assert "remedy: " in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    ("out", "err", "problem"),
+    [
+        ('log line\n{"version": "0.33.0", "parsers": {"qwen3": "a.B"}, "tools": ["hermes"]}\n', "", ""),
+        ("", "Traceback\nImportError: libcuda.so.1", "it cannot be imported: ImportError: libcuda.so.1"),
+        ("no json here", "", "it cannot be imported: no json here"),
+        ("", "", "it cannot be imported: it said nothing"),
+    ],
+)
+def test_an_engine_is_asked_in_a_process_of_its_own(out: str, err: str, problem: str) -> None:
+    engine = probe._read("vllm", "0", out, err)
+    assert engine.problem == problem
+    assert (engine.tools == ("hermes",)) is (not problem)
+
+
+# conform
+
+
+def test_conform_writes_every_report(capfd: Capture, tmp_path: Path, models: Path) -> None:
+    html, junit = tmp_path / "out.html", tmp_path / "out.xml"
+    arguments = ["conform", "--family", "muse_glimmer", "--template", str(models / "muse_glimmer"), "--mode", "user"]
+    arguments += ["--tokenizer", str(models / "muse_glimmer"), "--report", str(html), "--junit", str(junit)]
+    said = run(capfd, *arguments)
+    assert said.code == 0
+    assert said.out.splitlines()[-2].startswith("OK: ")
+    assert html.read_text(encoding="utf-8").startswith("<!doctype html>")
+    names = [case.attrib["name"] for case in ElementTree.parse(junit).iter("testcase")]
+    assert "user | quoted markers" in names
+    assert len(names) == len(set(names))
+    document = run(capfd, *arguments, "--json").document
+    assert [mode["mode"] for mode in document["modes"]] == ["user"]
+    assert document["right"] is True
+
+
+def test_conform_prints_a_command_that_tries_the_wrong_cell_again(capfd: Capture, tmp_path: Path) -> None:
+    broken = tmp_path / "a broken template.jinja"
+    text = run(capfd, "template", "qwen3", "--show").out
+    broken.write_text(text.replace("<think>\\n", "<ponder>\\n"), encoding="utf-8")
+    said = run(capfd, "conform", "--family", "qwen3", "--template", str(broken), "--set", "revision=2504")
+    assert said.code == 1
+    assert said.out.splitlines()[-1].startswith("FAILED: ")
+    command = next(line.partition("again: ")[2] for line in said.out.splitlines() if "again: " in line)
+    again = run(capfd, *shlex.split(command)[1:])
+    assert again.code == 1
+    assert "FAILED: 0 of 1 cells right in 1 modes" in again.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem", "remedy"),
+    [
+        (["--mode", "nothing"], "has no mode 'nothing'", "choose one of: user, system"),
+        (["--wire", "nothing"], "no wire is called 'nothing'", "choose one of: start"),
+        (["--mode", "user", "--wire", "preamble"], "no mode tried has the wire", "leave --wire out"),
+        (["--set", "revision"], "has no value", "--set enable_thinking=false"),
+        (["--report", "nowhere/out.html", "--mode", "user"], "cannot write nowhere/out.html", "directory that exists"),
+    ],
+)
+def test_conform_faults(
+    capfd: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], problem: str, remedy: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = run(capfd, "conform", "--family", "qwen3", "--template", "qwen3", *arguments)
+    assert said.code == 2
+    assert problem in said.err
+    assert remedy in said.err
+
+
+def test_conform_fails_where_the_tokenizer_lacks_a_control_token(capfd: Capture, models: Path) -> None:
+    arguments = ["--family", "gpt_oss", "--template", "gpt_oss", "--tokenizer", str(models / "qwen3"), "--mode", "user"]
+    said = run(capfd, "conform", *arguments)
+    assert said.code == 1
+    assert "the tokenizer has no single id for <|channel|>" in said.out
+
+
+# The documentation
+
+
+def test_every_command_is_in_the_help_and_teaches() -> None:
+    root = help_text("")
+    for name in COMMANDS:
+        assert re.search(rf"^  {name} ", root, re.MULTILINE)
+        assert "--json" in help_text(name)
+    assert "Exit codes: 0 right" in root
+
+
+@pytest.mark.parametrize("page", [pytest.param(path, id=path.name) for path in pages()])
+def test_help_blocks_in_the_documentation_are_what_help_prints(page: Path) -> None:
+    for found in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        assert found["block"] == block(found["name"]), "run `python -m tests.cli.help_blocks`"
+
+
+def test_the_page_of_the_command_line_has_all_of_them() -> None:
+    page = next(path for path in pages() if path.name == "cli.md").read_text(encoding="utf-8")
+    assert {found["name"] for found in BLOCK.finditer(page)} == {"", *COMMANDS}
+
+
+@pytest.mark.parametrize("page", [pytest.param(path, id=path.name) for path in pages()])
+def test_options_that_the_documentation_names_exist(page: Path) -> None:
+    every = " ".join([help_text(""), *[help_text(name) for name in COMMANDS]])
+    known = set(re.findall(r"--[a-z-]+", every))
+    text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    for command, rest in re.findall(r"vllm-reasoning-ext ([a-z]+)([^\n|`]*)", text):
+        assert command in COMMANDS
+        assert set(re.findall(r"--[a-z-]+", rest)) <= known, rest
+
+
+def test_the_example_of_the_page_prints_what_it_says(
+    capfd: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = next(path for path in pages() if path.name == "cli.md").read_text(encoding="utf-8")
+    lines = re.search(r"```console\n(.*?)```", page, re.DOTALL)[1].splitlines()  # type: ignore[index]
+    monkeypatch.chdir(tmp_path)
+    shown = [line for line in lines if not line.startswith("$ ")]
+    for line in (line[2:] for line in lines if line.startswith("$ ")):
+        words = shlex.split(line)
+        if words[0] == "printf":
+            Path(words[3]).write_text(json.loads('"' + words[1].replace('"', '\\"') + '"'), encoding="utf-8")
+        else:
+            assert run(capfd, *words[1:]).out.splitlines() == shown

@@ -1,0 +1,259 @@
+"""`split`: what it shows, what it explains, every way of feeding, and faults with a remedy."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("transformers")
+
+from tests.cli.drive import Said, run
+from tests.support.byte_tokenizer import VOCABULARIES, byte_tokenizer
+from vllm_reasoning_ext.conformance.tokenizers import encode, load_tokenizer, spell, tokenise
+
+Capture = pytest.CaptureFixture[str]
+
+REPLY = "<think>\nSix × seven 😀.\n</think>\n\nIt is <think> 42.<|im_end|>"
+
+
+@pytest.fixture
+def reply(tmp_path: Path) -> str:
+    path = tmp_path / "reply.txt"
+    path.write_bytes(REPLY.encode())
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
+    directory = tmp_path_factory.mktemp("tokenizer")
+    byte_tokenizer("qwen3").save_pretrained(directory)
+    return str(directory)
+
+
+def test_plain_text_where_there_is_no_terminal(capfd: Capture, reply: str) -> None:
+    said = run(capfd, "split", reply, "--family", "qwen3")
+    assert said == Said(
+        0,
+        "start      undecided: no prompt was given; qwen3 starts undecided by default\n"
+        "marker     | <think>\\n\n"
+        "reasoning  | Six × seven 😀.\n"
+        "marker     | \\n</think>\\n\\n\n"
+        "answer     | It is <think> 42.\n"
+        "marker     | <|im_end|>\n"
+        "characters reasoning 14, answer 17, tool 0, marker 29; 1 delta, at most 10 held\n",
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [
+        ({"FORCE_COLOR": "1", "TERM": "xterm-256color"}, True),
+        ({"FORCE_COLOR": "1", "TERM": "xterm-256color", "NO_COLOR": "1"}, False),
+        ({"FORCE_COLOR": "1", "TERM": "dumb"}, False),
+        ({"TERM": "xterm-256color"}, False),
+    ],
+)
+def test_colours_only_where_they_are_wanted(
+    capfd: Capture, reply: str, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], coloured: bool
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    out = run(capfd, "split", reply, "--family", "qwen3").out
+    assert ("\x1b[" in out) is coloured
+    assert ("reasoning  | " in out) is not coloured
+    assert "It is <think> 42." in out
+
+
+def test_a_tool_slice_is_boxed(capfd: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    path = tmp_path / "reply"
+    path.write_text('<think>\nLook.\n<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>')
+    out = run(capfd, "split", str(path), "--family", "qwen3").out
+    box = [line for line in out.splitlines() if line.startswith("│")]
+    assert len(box) == 3
+    assert "tool" in next(line for line in out.splitlines() if line.startswith("╭"))
+
+
+def test_a_reply_cannot_steer_the_terminal(capfd: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "reply"
+    path.write_text("a\x1b[2Jb\x07\x9bc")
+    out = run(capfd, "split", str(path), "--family", "qwen3").out
+    assert "answer     | a\\x1b[2Jb\\x07\\x9bc" in out
+    assert (
+        json.loads(run(capfd, "split", str(path), "--family", "qwen3", "--json").out)["content"] == "a\x1b[2Jb\x07\x9bc"
+    )
+
+
+@pytest.mark.parametrize("chunks", ["whole", "char", "token", "1", "3", "7", "random:1", "random:2"])
+@pytest.mark.parametrize("ids", [False, True], ids=["text", "ids"])
+def test_every_way_of_feeding_gives_the_same(
+    capfd: Capture, reply: str, tokenizer: str, chunks: str, ids: bool
+) -> None:
+    if chunks == "token" and not ids:
+        said = run(capfd, "split", reply, "--family", "qwen3", "--chunks", chunks)
+        assert (said.code, "add --tokenizer DIR" in said.err) == (2, True)
+        return
+    more = ["--tokenizer", tokenizer] if ids else []
+    document = run(capfd, "split", reply, "--family", "qwen3", "--chunks", chunks, "--json", *more).document
+    assert (document["reasoning"], document["content"]) == ("Six × seven 😀.", "It is <think> 42.")
+    assert "".join(e["text"] for e in document["events"] if not e["synthetic"]) == REPLY
+    assert (document["deltas"] == 1) is (chunks == "whole")
+    assert document["held_at_most"] <= len("\n</think>\n\n")
+
+
+def test_ids_tell_a_quoted_marker_from_a_real_one(capfd: Capture, tmp_path: Path, tokenizer: str) -> None:
+    ids = spell("<think>\nIt ends at ‹</think>›.\n</think>\n\nYes.<|im_end|>", load_tokenizer(tokenizer))
+    path = tmp_path / "ids"
+    for form in (json.dumps(ids), " ".join(map(str, ids)), ",\n".join(map(str, ids))):
+        path.write_text(form)
+        arguments = ["--family", "qwen3", "--ids", str(path), "--tokenizer", tokenizer, "--explain", "--json"]
+        document = run(capfd, "split", *arguments, "--chunks", "token").document
+        assert (document["reasoning"], document["content"]) == ("It ends at </think>.", "Yes.")
+        read = [(note["what"], note["text"], note["why"]) for note in document["explain"] if note["what"] != "held"]
+        assert ("boundary", "<think>", "opener, by its token id") in read
+        assert ("text", "</think>", "closer, but spelled from ordinary tokens: it is text") in read
+
+
+def test_a_text_that_the_ids_do_not_spell_is_split_by_its_text(capfd: Capture, tmp_path: Path, tokenizer: str) -> None:
+    loaded = load_tokenizer(tokenizer)
+    (tmp_path / "ids").write_text(json.dumps(encode("<think>\nA\n</think>\n\nB<|im_end|>", loaded)))
+    (tmp_path / "text").write_text("C</think>D</think>")
+    arguments = ["--family", "qwen3", "--ids", str(tmp_path / "ids"), "--tokenizer", tokenizer, "--explain", "--json"]
+    document = run(capfd, "split", str(tmp_path / "text"), *arguments).document
+    assert document["content"] == "C</think>D</think>"
+    assert [note["why"] for note in document["explain"] if note["what"] == "ids"] == [
+        "from here on the text alone decides: token ids and text disagree"
+    ]
+
+
+EXPLANATIONS = [
+    # family, prompt, output, options, lines that must be said
+    ("qwen3", None, "<think>\nA\n</think>\n\nB", [], ["boundary   at 0: '<think>' opener, by its text", "dropped"]),
+    ("qwen3", None, "A <think> B", [], ["stays in the answer: an opener counts only before the answer"]),
+    ("qwen3", None, "A </think> B", [], ["closer, by its text, stays in the answer: no block is open"]),
+    ("qwen3", None, "<think>A<think>B</think>C", [], ["stays in the reasoning: an opener counts only before"]),
+    (
+        "qwen3",
+        None,
+        "<think>A <tool_call> no</think>C",
+        [],
+        ["stays in the reasoning: the model quoted it, or wrote a"],
+    ),
+    ("qwen3", None, "<think>A", [], ["the block was never closed: what it held is reasoning"]),
+    ("qwen3", None, "<think>A</think><think>B</think>C", [], ["joiner: added between two blocks"]),
+    (
+        "qwen3",
+        None,
+        "<think>A</think>",
+        ["--floor", "promote"],
+        ["floor: the reply had no answer, so its reasoning is the answer too"],
+    ),
+    (
+        "qwen3",
+        "<|im_start|>assistant\n<think>\n",
+        'A<tool_call>\n{"name": "f"}\n</tool_call>',
+        [],
+        [
+            "prompt     ends in '<|im_start|>assistant\\n<think>\\n'",
+            "start      reasoning: after the last '<|im_start|>assistant\\n' a block is open",
+            "a tool call ended the block without its closer",
+            "'</tool_call>' closing tag of a call, by its text; part of a call, handed on to the tool parser",
+        ],
+    ),
+    (
+        "gpt_oss",
+        "<|start|>assistant",
+        "<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>final<|message|>B<|return|>",
+        [],
+        ["header     kept header 'assistant'", "'<|channel|>' control token, by its text"],
+    ),
+    (
+        "muse_glimmer",
+        "<|start|>assistant",
+        " to=f<|message|>{}",
+        [],
+        ["'<|start|>' added: the tool parser needs it", "'<|eom|>' added: the tool parser needs it"],
+    ),
+    ("inline", None, "<think>A</think>B", [], ["start      undecided: inline tags are looked for in the output alone"]),
+]
+
+
+@pytest.mark.parametrize(("family", "prompt", "output", "options", "lines"), EXPLANATIONS)
+def test_explain_says_why(
+    capfd: Capture, tmp_path: Path, family: str, prompt: str | None, output: str, options: list[str], lines: list[str]
+) -> None:
+    (tmp_path / "out").write_text(output)
+    if prompt is not None:
+        (tmp_path / "prompt").write_text(prompt)
+        options = [*options, "--prompt", str(tmp_path / "prompt")]
+    said = run(capfd, "split", str(tmp_path / "out"), "--family", family, "--explain", *options)
+    assert said.code == 0
+    for line in lines:
+        assert line in said.out
+
+
+def test_explain_says_what_was_held_and_what_became_of_it(capfd: Capture, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("<think>a</thin b</think>c")
+    arguments = ["--family", "qwen3", "--chunks", "char", "--explain", "--json"]
+    notes = run(capfd, "split", str(tmp_path / "out"), *arguments).document["explain"]
+    held = {note["at"]: (note["text"], note["why"].rpartition("then ")[2]) for note in notes if note["what"] == "held"}
+    assert held[0] == ("<think", "released as marker")
+    assert held[8] == ("</thin", "released as reasoning")
+    assert held[16] == ("</think", "released as marker")
+
+
+def test_chunk_edges_are_drawn(capfd: Capture, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("<think>abc</think>defg")
+    out = run(capfd, "split", str(tmp_path / "out"), "--family", "qwen3", "--chunks", "5").out
+    assert "marker     | <thin▏k>" in out
+    assert "reasoning  | abc" in out
+    assert "answer     | de▏fg" in out
+    assert "▏" not in run(capfd, "split", str(tmp_path / "out"), "--family", "qwen3", "--chunks", "char").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem", "remedy"),
+    [
+        (["{reply}", "--family", "qwen4"], "unknown reasoning family 'qwen4'", "choose one of"),
+        (["nowhere", "--family", "qwen3"], "cannot read nowhere", "give an existing file"),
+        (["{binary}", "--family", "qwen3"], "is not UTF-8 (byte 1)", "save the model's output"),
+        (["{reply}", "--family", "qwen3", "--chunks", "often"], "--chunks often is no way", "use whole, char"),
+        (["{reply}", "--family", "qwen3", "--chunks", "0"], "--chunks 0 is no way", "use whole, char"),
+        (["--family", "qwen3", "--ids", "{reply}"], "--ids cannot be read without", "add --tokenizer DIR"),
+        (["--family", "qwen3", "--ids", "{reply}", "--tokenizer", "{tok}"], "holds no list of token ids", "[1, 2, 3]"),
+        (["{reply}", "--family", "qwen3", "--tokenizer", "nowhere"], "there is no nowhere", "on this machine"),
+        (["{reply}", "--family", "qwen3", "--floor", "up"], "floor must be", "split --help"),
+        (["{reply}", "--family", "inline", "--where", "there"], "where='there' is unknown", "split --help"),
+    ],
+)
+def test_faults_name_place_and_remedy(
+    capfd: Capture, tmp_path: Path, reply: str, tokenizer: str, arguments: list[str], problem: str, remedy: str
+) -> None:
+    binary = tmp_path / "binary"
+    binary.write_bytes(b"a\xff")
+    given = [part.format(reply=reply, binary=binary, tok=tokenizer) for part in arguments]
+    said = run(capfd, "split", *given)
+    assert (said.code, said.out) == (2, "")
+    assert problem in said.err
+    assert "found in: " in said.err
+    assert remedy in said.err.partition("remedy:")[2]
+    assert "Traceback" not in said.err
+    error = run(capfd, "split", *given, "--json").document["error"]
+    assert problem in error["problem"]
+    assert remedy in error["remedy"]
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+@pytest.mark.parametrize("text", ["naïve 六 😀 é", "a\n\n  b", ""])
+def test_tokens_bring_their_characters_as_an_engine_brings_them(vocabulary: str, text: str) -> None:
+    tokenizer = byte_tokenizer(vocabulary)
+    ids = encode(text, tokenizer)
+    tokens = tokenise(ids, tokenizer)
+    assert [token.id for token in tokens] == ids
+    assert "".join(token.text for token in tokens) == text
+    assert not any("\ufffd" in token.text for token in tokens)
