@@ -90,9 +90,9 @@ def _apply(tree: ast.Module, node: Any, what: str) -> None:
         else:
             node.op = _SWAPS[type(node.op)]()
     elif what == "drop the first operand":
-        del node.values[0]
+        node.values[0] = node.values[1]
     elif what == "drop the last operand":
-        del node.values[-1]
+        node.values[-1] = node.values[-2]
     elif what in ("one more", "one less"):
         node.value += 1 if what == "one more" else -1
     elif what == "the other truth value":
@@ -126,11 +126,12 @@ def killer(mutant: Mutant, cases: list[Case]) -> str:
         module.__dict__["State"] = original.State
         splitter._GRAMMARS[mutant.module] = module.__dict__[MODULES[mutant.module]]
         for case in cases:
+            name = case.id
             signal.alarm(SECONDS)
             if next(check_case(case), None) is not None:
                 return case.id
     except Exception:
-        return f"{case.id} (raises)"
+        return f"{name} (raises)"
     finally:
         signal.alarm(0)
         splitter._GRAMMARS.update(grammars)

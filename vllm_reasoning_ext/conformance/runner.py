@@ -13,6 +13,7 @@ splitter adds. Optional keys:
     start       the kind of the start state
     finish      the finish reason
     recipients  of the tool slices, in order; neighbours to the same one count once
+    ended       how the last reasoning ended: "closer", "tool" or ""
     live        what must come out right after which characters: `[fed, reasoning, content]`
     ids         "no": text alone, the default; "too": the same with token ids; "only": with ids alone
     quoted      spans `[start, end]` whose markers are spelled from ordinary tokens
@@ -54,6 +55,7 @@ class Case(NamedTuple):
     start: str = ""
     finish: str | None = None
     recipients: tuple[str, ...] = ()
+    ended: str | None = None
     live: tuple[tuple[str, str, str], ...] = ()
     ids: str = "no"
     quoted: tuple[tuple[int, int], ...] = ()
@@ -243,12 +245,21 @@ def _compare(case: Case, way: str, got: Outcome, want: tuple[Piece, ...]) -> Ite
 
 
 def _check_live(case: Case, make: Callable[..., Splitter]) -> Iterator[Difference]:
-    splitter = make(case.family, **case.options)
+    splitter, kept = make(case.family, **case.options), 0
     for number, (text, reasoning, content) in enumerate(case.live, 1):
         delta = splitter.feed(text)
         if (delta.reasoning, delta.content) != (reasoning, content):
             got = (delta.reasoning, delta.content)
             yield Difference(case.id, "live", f"delta {number} ({text!r})", (reasoning, content), got)
+        kept += len(text) - sum(len(event.text) for event in delta.events if not event.synthetic)
+        counted = case.family != "inline" and case.options.get("stream_reasoning", True)
+        if counted and splitter.held != kept:
+            yield Difference(case.id, "live", f"characters held after delta {number}", kept, splitter.held)
+    if case.ended is not None:
+        splitter = make(case.family, **case.options)
+        replay(splitter, [(case.text, None)])
+        if splitter.ended_by != case.ended:
+            yield Difference(case.id, "whole", "how reasoning ended", case.ended, splitter.ended_by)
 
 
 def _lines(source: Path | None) -> Iterator[tuple[str, str, int]]:

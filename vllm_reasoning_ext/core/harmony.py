@@ -393,6 +393,7 @@ class HarmonyGrammar:
     def _enter(self) -> None:
         self.state = State.BODY
         if self._kind is REASONING:
+            self.ended_by = ""
             self._sink.open_reasoning()
         elif self._kind is CONTENT:
             self._sink.open_answer()

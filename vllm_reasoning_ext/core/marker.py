@@ -219,6 +219,7 @@ class MarkerGrammar:
 
     def _enter_block(self) -> None:
         self.state = State.BLOCK
+        self.ended_by = ""
         self._fresh = True
         self._long_blank = False
         self._label_open = bool(self._family.label)
