@@ -1,0 +1,266 @@
+"""The three API surfaces of a real vLLM server through the official SDKs, on the scripted engine core."""
+
+import json
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.live.conftest import Scripted, Start
+from tests.live.test_vllm_chat import FLAGS
+from tests.support.wires import of_family
+from vllm_reasoning_ext.serve.wires import FUNCTION, TOOLS, Wire
+
+pytestmark = [pytest.mark.vllm, pytest.mark.live]
+
+pytest.importorskip("openai")
+pytest.importorskip("anthropic")
+
+
+class Seen(NamedTuple):
+    """What an SDK's user sees of a reply."""
+
+    reasoning: str
+    answer: str
+    cities: tuple[str, ...] = ()
+
+
+def wanted(wire: Wire) -> Seen:
+    return Seen(wire.reasoning, wire.content, wire.cities)
+
+
+@pytest.fixture(scope="module", params=sorted(FLAGS))
+def served(request: pytest.FixtureRequest, start_vllm: Start) -> tuple[str, Scripted]:
+    return request.param, start_vllm(request.param, *FLAGS[request.param], "--enable-auto-tool-choice")
+
+
+def turn_wires(family: str) -> list[Wire]:
+    """Select the wires whose prompt every surface can make (no continued message)."""
+    return [wire for wire in of_family(family) if wire.prompt == "turn" and not wire.kwargs]
+
+
+def openai_client(scripted: Scripted) -> Any:
+    import openai
+
+    return openai.OpenAI(base_url=f"{scripted.server.url}/v1", api_key="none", max_retries=0)
+
+
+def script(scripted: Scripted, wire: Wire, **more: Any) -> dict[str, Any]:
+    return {"vllm_xargs": scripted.body(wire)["vllm_xargs"] | more}
+
+
+# Chat
+
+VLLMS_OWN = {"vllm_xargs", "chat_template_kwargs", "continue_final_message", "add_generation_prompt"}
+"""Fields of a chat request that the SDK does not know."""
+
+
+def chat(scripted: Scripted, wire: Wire, *, stream: bool, **fields: Any) -> list[Seen]:
+    """Send a chat request; give what is seen of each choice."""
+    body = scripted.body(wire, **fields)
+    extra = body.pop("extra", {})
+    for name in VLLMS_OWN & set(body):
+        extra = {name: body.pop(name)} | extra
+    client = openai_client(scripted)
+    if not stream:
+        choices = client.chat.completions.create(**body, extra_body=extra).choices
+        return [
+            Seen(
+                getattr(c.message, "reasoning", None) or "",
+                c.message.content or "",
+                tuple(json.loads(t.function.arguments)["city"] for t in c.message.tool_calls or ()),
+            )
+            for c in choices
+        ]
+    found: dict[int, list[Any]] = {}
+    for chunk in client.chat.completions.create(**body, extra_body=extra, stream=True):
+        for choice in chunk.choices:
+            parts = found.setdefault(choice.index, ["", "", {}])
+            parts[0] += getattr(choice.delta, "reasoning", None) or ""
+            parts[1] += choice.delta.content or ""
+            for call in choice.delta.tool_calls or ():
+                parts[2][call.index] = parts[2].get(call.index, "") + (call.function.arguments or "")
+    return [
+        Seen(reasoning, answer, tuple(json.loads(arguments)["city"] for arguments in calls.values()))
+        for _, (reasoning, answer, calls) in sorted(found.items())
+    ]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_chat_wires(served: tuple[str, Scripted], stream: bool) -> None:
+    family, scripted = served
+    for wire in of_family(family):
+        assert chat(scripted, wire, stream=stream) == [wanted(wire)], wire.name
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_two_choices_are_two_outputs(served: tuple[str, Scripted], stream: bool) -> None:
+    family, scripted = served
+    first, second = of_family(family)[:2]
+    scripts = "|".join(scripted.body(wire)["vllm_xargs"]["script"] for wire in (first, second))
+    got = chat(scripted, first, stream=stream, n=2, temperature=1, vllm_xargs={"script": scripts, "step": 2})
+    assert got == [wanted(first), wanted(second)]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_stop_string_cuts_the_answer(served: tuple[str, Scripted], stream: bool) -> None:
+    family, scripted = served
+    wire = of_family(family)[0]
+    assert chat(scripted, wire, stream=stream, stop=[" 42"]) == [Seen(wire.reasoning, "It is")]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_hidden_reasoning_stays_hidden(served: tuple[str, Scripted], stream: bool) -> None:
+    family, scripted = served
+    for wire in turn_wires(family):
+        got = chat(scripted, wire, stream=stream, extra={"include_reasoning": False})
+        assert got == [wanted(wire)._replace(reasoning="")], wire.name
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_floor_on_request(served: tuple[str, Scripted], stream: bool) -> None:
+    family, scripted = served
+    wire = next(wire for wire in of_family(family) if wire.cut)
+    extra = {"chat_template_kwargs": {"force_nonempty_content": True}}
+    assert chat(scripted, wire, stream=stream, extra=extra) == [wanted(wire)]  # cut by its limit: no floor
+    # The same output, ended by the model: the script's end is a stop.
+    uncut = chat(scripted, wire, stream=stream, extra=extra, max_tokens=1000, **ended(scripted, wire))
+    assert uncut == [Seen(wire.reasoning, wire.reasoning)]
+
+
+def ended(scripted: Scripted, wire: Wire) -> dict[str, Any]:
+    """Let the model end the output where `max_tokens` would have cut it."""
+    script = wire.script.partition("✂")[0] + scripted.tokenizer.eos_token
+    return {"vllm_xargs": {"script": ",".join(map(str, scripted.ids(script)))}}
+
+
+# Responses
+
+
+def responses_tools(wire: Wire) -> dict[str, Any]:
+    return {"tools": [{"type": "function", **TOOLS[0]["function"]}]} if wire.cities else {}
+
+
+def read_items(items: Any) -> Seen:
+    reasoning, answer, cities = "", "", []
+    for item in items:
+        if item.type == "reasoning":
+            reasoning += "".join(part.text for part in item.content or ())
+        elif item.type == "message":
+            answer += "".join(part.text for part in item.content)
+        elif item.type == "function_call":
+            cities.append(json.loads(item.arguments)["city"])
+    return Seen(reasoning, answer, tuple(cities))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_responses(served: tuple[str, Scripted], stream: bool) -> None:
+    family, scripted = served
+    for wire in turn_wires(family):
+        limit = scripted.body(wire)["max_tokens"]
+        made = openai_client(scripted).responses.create(
+            model="tiny",
+            input=wire.messages()[0]["content"],
+            max_output_tokens=limit,
+            extra_body=script(scripted, wire),
+            stream=stream,
+            **responses_tools(wire),
+        )
+        if not stream:
+            assert read_items(made.output) == wanted(wire), wire.name
+            details = made.usage.output_tokens_details
+            assert bool(details.reasoning_tokens) is bool(wire.reasoning), wire.name
+            continue
+        reasoning = answer = ""
+        calls: list[str] = []
+        for event in made:
+            if event.type == "response.reasoning_text.delta":
+                reasoning += event.delta
+            elif event.type == "response.output_text.delta":
+                answer += event.delta
+            elif event.type == "response.function_call_arguments.done":
+                calls.append(json.loads(event.arguments)["city"])
+            elif event.type in ("response.completed", "response.incomplete"):
+                assert read_items(event.response.output) == wanted(wire), wire.name
+        assert Seen(reasoning, answer, tuple(calls)) == wanted(wire), wire.name
+
+
+# Messages
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_messages(served: tuple[str, Scripted], stream: bool) -> None:
+    import anthropic
+
+    family, scripted = served
+    client = anthropic.Anthropic(base_url=scripted.server.url, api_key="none", max_retries=0)
+    schema = TOOLS[0]["function"]["parameters"]
+    for wire in turn_wires(family):
+        tools = {"tools": [{"name": FUNCTION, "input_schema": schema}]} if wire.cities else {}
+        fields: dict[str, Any] = {
+            "model": "tiny",
+            "max_tokens": scripted.body(wire)["max_tokens"],
+            "messages": [{"role": "user", "content": wire.messages()[0]["content"]}],
+            "extra_body": script(scripted, wire),
+            **tools,
+        }
+        if stream:
+            with client.messages.stream(**fields) as events:
+                made = events.get_final_message()
+        else:
+            made = client.messages.create(**fields)
+        reasoning = "".join(block.thinking for block in made.content if block.type == "thinking")
+        answer = "".join(block.text for block in made.content if block.type == "text")
+        cities = tuple(block.input["city"] for block in made.content if block.type == "tool_use")
+        assert Seen(reasoning, answer, cities) == wanted(wire), wire.name
+
+
+# A client that hangs up
+
+
+def test_a_hang_up_harms_nobody(served: tuple[str, Scripted]) -> None:
+    """A client leaves mid-thought while others go on; the server then still counts and serves."""
+    family, scripted = served
+    wire = of_family(family)[0]
+    body = scripted.body(wire, stream=True)
+    body["vllm_xargs"] |= {"pause": 0.05}
+    request = urllib.request.Request(
+        f"{scripted.server.url}/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    got: list[Any] = []
+    others = [
+        threading.Thread(target=lambda: got.append(chat(scripted, wire, stream=True, vllm_xargs=body["vllm_xargs"])))
+        for _ in range(3)
+    ]
+    for other in others:
+        other.start()
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        for _ in range(4):
+            reply.readline()
+    for other in others:
+        other.join()
+    assert got == [[wanted(wire)]] * 3
+    assert chat(scripted, wire, stream=False) == [wanted(wire)]
+
+
+def test_the_counters_are_on_vllms_own_metrics_page(served: tuple[str, Scripted]) -> None:
+    family, scripted = served
+    before = dict(samples(scripted, family))
+    assert sum(before.values()) >= 0
+    chat(scripted, of_family(family)[0], stream=True)
+    deadline = time.monotonic() + 10
+    while sum(dict(samples(scripted, family)).values()) != sum(before.values()) + 1 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert sum(dict(samples(scripted, family)).values()) == sum(before.values()) + 1
+    assert any('surface="responses"' in name for name in before)
+
+
+def samples(scripted: Scripted, family: str) -> Iterator[tuple[str, float]]:
+    with urllib.request.urlopen(f"{scripted.server.url}/metrics", timeout=10) as page:
+        for line in page.read().decode().splitlines():
+            if line.startswith("reasoning_ext_splits_total{") and f'family="{family}"' in line:
+                name, _, count = line.rpartition(" ")
+                yield name, float(count)
