@@ -47,6 +47,17 @@ class Scripted:
         return base | {"vllm_xargs": {"script": script, "step": step}} | wire.request() | fields
 
 
+def build(model: Path, family: str) -> Any:
+    """Write the model directory of a family; give its tokenizer."""
+    if family == "gpt_oss":
+        from tests.live.gpt_oss_model import build_gpt_oss
+
+        return build_gpt_oss(model)
+    from vllm_reasoning_ext.serve.tiny_model import build_model
+
+    return build_model(model, family)
+
+
 Start = Callable[..., Scripted]
 
 
@@ -56,25 +67,23 @@ def start_vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
 
     One server runs at a time: starting another configuration ends the one before.
     """
-    from vllm_reasoning_ext.serve.tiny_model import build_model
-
     python = vllm_python()
     running: dict[tuple[Any, ...], Scripted] = {}
 
     def start(
-        family: str, *flags: str, engine: bool = False, env: tuple[tuple[str, str], ...] = (), template: str = ""
+        family: str, *flags: str, engine: bool = False, env: tuple[tuple[str, str], ...] = ()
     ) -> Scripted:
-        key = (family, flags, engine, env, template)
+        key = (family, flags, engine, env)
         if key not in running:
             for other in running.values():
                 other.server.stop()
             running.clear()
             folder = tmp_path_factory.getbasetemp()
             model = folder / f"model-{family}"
-            tokenizer = build_model(model, family)
+            tokenizer = build(model, family)
             log = tmp_path_factory.mktemp("vllm") / "server.log"
             common = ["--model", str(model), "--served-model-name", "tiny", *TINY]
-            common += ["--chat-template", str(ROOT / "templates" / f"{template or family}.jinja"), *flags]
+            common += ["--chat-template", str(ROOT / "templates" / f"{family}.jinja"), *flags]
             if engine:
                 common += ["--logits-processors", "vllm_reasoning_ext.serve.scripted:ScriptedLogits"]
             server = VllmServer(common, log, python=python, env=dict(env), script=None if engine else SCRIPTED_ENGINE)

@@ -1,0 +1,71 @@
+"""`--reasoning-parser gpt_oss` on a model of vLLM's type gpt_oss: chat and Responses on the real API server.
+
+The engine core is scripted: only the API server knows that parser, and the CPU engine has no gpt_oss kernels to run.
+"""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.live.conftest import Scripted, Start
+from tests.live.test_vllm_surfaces import Seen, openai_client, read_items, responses_tools, script
+from tests.support.harmony_wires import HARMONY_WIRES
+from vllm_reasoning_ext.serve.chat_reply import from_body, from_events
+
+pytestmark = [pytest.mark.vllm, pytest.mark.live]
+
+FLAGS = ("--reasoning-parser", "gpt_oss", "--tool-call-parser", "openai", "--enable-auto-tool-choice")
+CHAT = "/v1/chat/completions"
+
+
+@pytest.fixture(scope="module")
+def served(start_vllm: Start) -> Scripted:
+    return start_vllm("gpt_oss", *FLAGS)
+
+
+@pytest.mark.parametrize("step", [1, 3, 500])
+def test_chat(served: Scripted, step: int) -> None:
+    for wire in HARMONY_WIRES:
+        body = served.body(wire, step)
+        whole = from_body(served.server.post(CHAT, body))
+        streamed = from_events(served.server.stream(CHAT, body | {"stream_options": {"include_usage": True}}))
+        want = (wire.reasoning, wire.content, tuple(("weather", {"city": city}) for city in wire.cities))
+        assert whole.shown == want, wire.name
+        assert streamed.shown == want, wire.name
+        assert whole.reasoning_tokens == streamed.reasoning_tokens
+        assert bool(whole.reasoning_tokens) is bool(wire.reasoning), wire.name
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_responses(served: Scripted, stream: bool) -> None:
+    for wire in HARMONY_WIRES:
+        made = openai_client(served).responses.create(
+            model="tiny",
+            input="What is six times seven?",
+            max_output_tokens=served.body(wire)["max_tokens"],
+            extra_body=script(served, wire),
+            stream=stream,
+            **responses_tools(wire),
+        )
+        # Each message is an item of its own here, so no joiner stands between two.
+        want = Seen(wire.reasoning.replace("\n", ""), wire.content.replace("\n", ""), wire.cities)
+        if not stream:
+            assert read_items(made.output) == want, wire.name
+            continue
+        seen = Seen("", "")
+        for event in made:
+            seen = _read(seen, event)
+            if event.type in ("response.completed", "response.incomplete"):
+                assert read_items(event.response.output) == want, wire.name
+        assert seen == want, wire.name
+
+
+def _read(seen: Seen, event: Any) -> Seen:
+    if event.type == "response.reasoning_text.delta":
+        return seen._replace(reasoning=seen.reasoning + event.delta)
+    if event.type == "response.output_text.delta":
+        return seen._replace(answer=seen.answer + event.delta)
+    if event.type == "response.function_call_arguments.done":
+        return seen._replace(cities=(*seen.cities, json.loads(event.arguments)["city"]))
+    return seen
