@@ -297,6 +297,10 @@ class AtemGrammar:
         self._run, self._run_visible = "", False
 
     def _debris(self, text: str) -> None:
+        """A control token without a role: shown nowhere, but a tool slice is handed on verbatim."""
+        if self.state is State.BODY and self._kind is TOOL:
+            self._sink.tool(text, self._recipient)
+            return
         if self.state is not State.BODY:
             self._end_run()
         self._sink.marker(text)

@@ -8,6 +8,7 @@ from vllm_reasoning_ext.core.families import BLANKS, NAME, ONE_SPACE, Family, Sh
 
 NAME_MAX = 64
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_NAMES = re.compile(r"[A-Za-z0-9_.:-]+")
 
 
 class Verdict(Enum):
@@ -47,8 +48,8 @@ def match_call(family: Family, text: str) -> Match:
 def _closers(family: Family, literal: str) -> tuple[str, ...]:
     """Choose the closing tags that name what the call began with; all of them where none does."""
     word = literal.strip(" <>")
-    named = tuple(closer for closer in family.tool_closers if closer.endswith((f"{word}>", f" {word}>")))
-    return named if word and named else family.tool_closers
+    named = tuple(closer for closer in family.tool_closers if _NAMES.findall(closer)[-1:] == [word])
+    return named or family.tool_closers
 
 
 def _match_shape(shape: Shape, text: str) -> tuple[Verdict, str]:

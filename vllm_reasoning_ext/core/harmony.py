@@ -28,7 +28,8 @@ _ROLE_HEAD = re.compile(rf"\s*(?:(?:{_ROLE})(?=\s|to=|\Z)\s*)?(?:to=\S+\s*)?")
 # A role without its `<|start|>`, between two messages.
 _BARE_WHOLE = re.compile(rf"\s*(?:{_ROLE})\s*(?:{_TO})?\Z")
 _BARE_OPEN = re.compile(rf"\s*(?:(?:{_ROLE_BEGUN})|(?:{_ROLE})\s*(?:{_TO}|to|t)?)?\Z")
-_RECIPIENT = re.compile(r"to=(\S+)")
+# A recipient is a word of its own; models also glue it to the role or the channel before it.
+_RECIPIENT = re.compile(rf"(?:{_ROLE}|analysis|commentary|final)?to=(\S+)")
 _CHANNEL_HEAD = re.compile(r"\s*(?:(?!to=)\S+\s*)?(?:to=\S*\s*)?")
 _WORD = re.compile(r"\s*\S+\s*")
 _BETWEEN_WORDS = re.compile(r"\s+|<\|[a-z]+\|>")
@@ -48,7 +49,7 @@ class State(Enum):
 def tool_recipient(header: str) -> str | None:
     """Read a tool's name out of a header's text; None where it is addressed to nobody, or to no tool."""
     for word in _BETWEEN_WORDS.split(header):
-        found = _RECIPIENT.search(word)
+        found = _RECIPIENT.match(word)
         if found is not None:
             return None if found.group(1).lower() in _NO_TOOLS else found.group(1)
     return None
@@ -70,6 +71,7 @@ class HarmonyGrammar:
     """
 
     __slots__ = (
+        "_bare",
         "_channel",
         "_channel_at",
         "_family",
@@ -97,6 +99,7 @@ class HarmonyGrammar:
         self._recipient: str | None = None
         self._run = ""  # outside messages: blanks, or what may be a role without its `<|start|>`
         self._run_visible = False
+        self._bare = True  # a role may stand here without its `<|start|>`: a message has just ended, or none begun
         self._header: list[_Token] = []  # what the model wrote of the header being read
         self._length = 0  # its length in characters, control tokens included
         self._prompted = False  # the prompt began it
@@ -187,7 +190,7 @@ class HarmonyGrammar:
             self._run, self._run_visible = "", True
 
     def _loose_marker(self, marker: str, text: str, real: bool) -> None:
-        if marker in (CHANNEL, MESSAGE) and _BARE_WHOLE.match(self._run):
+        if self._bare and marker in (CHANNEL, MESSAGE) and _BARE_WHOLE.match(self._run):
             role, self._run = self._run, ""
             self._begin()
             self._role_text(role)
@@ -201,6 +204,7 @@ class HarmonyGrammar:
             self._begin()
             self._name(marker, text, real)
         else:
+            self._bare = marker in CLOSERS
             self._sink.marker(text)
 
     def _end_run(self) -> None:
@@ -278,8 +282,10 @@ class HarmonyGrammar:
         cut = max(end - len(self._kept), 0)
         if not self._role[len(self._kept) :][:cut].strip():
             cut = 0
-        self._recipient = tool_recipient(self._role[:end])
-        self._settle(len(opener) + cut, self._recipient, CONTENT)
+        recipient = tool_recipient(self._role[:end])
+        if recipient is None and self._prompted and not self._touched:
+            cut = 0  # a plain reply, as far as can be known: all of it is shown
+        self._settle(len(opener) + cut, recipient, CONTENT)
 
     def _name(self, marker: str, text: str, real: bool) -> None:
         """Enter, or begin anew, the part of the header after `<|channel|>`."""
@@ -308,25 +314,34 @@ class HarmonyGrammar:
             self._settle(self._length, recipient, kind_of(_BETWEEN_WORDS.split(channel.strip())[0]))
         elif marker == CONSTRAIN:
             self._named_text(marker, text, real)
-        elif marker == CHANNEL and (self._recipient or tool_recipient(self._channel_text())):
-            if self._recipient is None:
-                self._recipient = tool_recipient(self._channel_text())
+        elif marker == CHANNEL and self._addressed():
             self._name(marker, text, real)
         else:
             self._break_header()
             self.marker(marker, text, real)
+
+    def _addressed(self) -> bool:
+        """Tell whether the header so far names a tool, in its role part or right after the channel's name."""
+        if self._recipient is None:
+            before = self._length - sum([len(text) for _, text, _ in self._channel])
+            words = self._channel_text()[: len(self._kept) + self._channel_words(before)]
+            self._recipient = tool_recipient(words)
+        return self._recipient is not None
 
     def _channel_text(self) -> str:
         return self._kept + "".join([text for _, text, _ in self._channel])
 
     def _break_header(self, by_length: bool = False) -> None:
         """The header ends without `<|message|>`: its words are the header, what follows them is the body."""
+        if self._prompted and not self._touched:
+            self._settle(0, None, CONTENT)  # a plain reply: all of it is shown
+            return
         before = self._length - sum([len(text) for _, text, _ in self._channel])
         cut = before + self._channel_words(before)
-        words = self._channel_text()[: len(self._kept) + cut - before]
         if cut == self._length and not by_length:
             self._drop_header()
             return
+        words = self._channel_text()[: len(self._kept) + cut - before]
         recipient = self._recipient or tool_recipient(words)
         self._settle(cut, recipient, kind_of(_BETWEEN_WORDS.split(words.strip())[0]))
 
@@ -417,6 +432,7 @@ class HarmonyGrammar:
             self._sink.close_reasoning()
             self.ended_by = "closer"
         self.state = State.LOOSE
+        self._bare = marker in CLOSERS
         if marker in CLOSERS:
             if self._kind is TOOL:
                 self._put(text)

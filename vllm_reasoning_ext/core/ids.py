@@ -85,11 +85,12 @@ class IdTrack:
         """
         if len(self._queue) > TEXT_LAG_MAX:
             return False
-        self._pending.extend(token_ids)
+        # Before the new ids: the text of those that came earlier has come, but for what it may lag behind.
         if len(self._pending) > IDS_PENDING_MAX:
             if not self._drop():
                 self._read()
             self.plain = True
+        self._pending.extend(token_ids)
         return True
 
     def verdict(self, marker: str, position: int) -> bool | None:

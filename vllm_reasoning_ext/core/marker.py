@@ -3,8 +3,8 @@
 Theory of operation. The output is a head (blanks, perhaps a block), blocks with only blanks between them, then
 the answer, in which no marker counts any more. `State` names where the output is. Three things are kept back:
 a run of blanks (it is dropped if a marker or the end follows), a label that may still be one (gemma4), and the
-text from a tool marker inside a block on, until it is a call, a quotation or a draft. A draft is fed once more
-from right after its marker.
+text from a tool marker inside a block on, until it is a call, a quotation or a draft. What could be no call is fed
+once more from right after its marker.
 """
 
 from enum import Enum, auto
@@ -289,7 +289,8 @@ class MarkerGrammar:
         if self.state is State.DONE:
             visible = text.lstrip()
             if visible and len(text) - len(visible) < room:
-                self._reject(("", text, False))
+                self._draft()
+                self._block_text(text)
                 return
         self._hold(("", text, False), room)
         if self.state is State.CHECK:
@@ -304,13 +305,11 @@ class MarkerGrammar:
                 self._commit()
                 self.marker(marker, text, real)
             else:
-                self._reject((marker, text, real))
+                self._draft()
+                self._block_marker(marker, text, real)
             return
         if marker == family.closer:
-            quoted = self._call_marker + "".join([t for _, t, _ in self._held])
-            self._held = []
-            self.state = State.BLOCK
-            self._block_text(quoted)
+            self._draft()
             self._block_marker(marker, text, real)
             return
         self._hold((marker, text, real), TOOL_HOLD_MAX - len(self._after))
@@ -329,15 +328,21 @@ class MarkerGrammar:
     def _check(self) -> None:
         match = match_call(self._family, self._after)
         if match.verdict is Verdict.NO:
-            self._reject(None)
+            self._reject()
         elif match.verdict is Verdict.YES:
             self._call_closers = match.closers
             self.state = State.OPEN
 
-    def _reject(self, token: _Token | None) -> None:
-        """It was no call: the marker is reasoning, and what followed it is fed once more."""
-        tokens = self._held if token is None else [*self._held, token]
+    def _draft(self) -> None:
+        """It was quoted, or a draft: all that is held is reasoning, and nothing in it counts any more."""
+        held = self._call_marker + "".join([text for _, text, _ in self._held])
         self._held = []
+        self.state = State.BLOCK
+        self._block_text(held)
+
+    def _reject(self) -> None:
+        """It could be no call: the marker is reasoning, and what followed it is fed once more."""
+        tokens, self._held = self._held, []
         self.state = State.BLOCK
         self._block_text(self._call_marker)
         for marker, text, real in tokens:

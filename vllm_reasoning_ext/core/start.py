@@ -117,7 +117,9 @@ def _read_region(record: Family, opener: str, region: str) -> StartState:
         label = record.label if record.label and f"{record.opener}{record.label}" in region else ""
         begun = any(event.kind is REASONING for event in sink.events)
         return StartState("reasoning", header=label, body_begun=begun, reason=f"{where} a block is open")
-    if grammar.state is State.ANSWER:
+    # A head that holds something visible: it may be a label's beginning, for a prompt it is the answer's.
+    begun = grammar.state is State.HEAD and bool(region.replace(record.closer, "").strip())
+    if grammar.state is State.ANSWER or begun:
         return StartState("content", answer_begun=True, reason=f"{where} the answer has begun")
     if grammar.state is State.AFTER or record.closer in region:
         return StartState("content", reason=f"{where} the block is closed")
