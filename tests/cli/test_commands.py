@@ -189,10 +189,16 @@ def _findings(capfd: Capture, *arguments: str) -> tuple[int, list[tuple[str, str
         (SGLANG, {"SGLANG_PLUGINS": "none"}, "SGLANG_PLUGINS=none hides", "unset SGLANG_PLUGINS"),
         (VLLM._replace(parsers={}), {}, "knows none of our parsers", "pip show vllm-reasoning-ext"),
         (
+            VLLM._replace(parsers={"qwen3": "vllm.Own"}),
+            {},
+            "knows none of our parsers; its own answer to qwen3",
+            "unset VLLM_PLUGINS",
+        ),
+        (
             VLLM._replace(parsers={**OURS, "qwen3": "vllm.reasoning.qwen3.Qwen3ReasoningParser"}),
             {},
             "qwen3 is answered by vllm.reasoning.qwen3",
-            "use qwen3_ext",
+            "serve with qwen3_ext",
         ),
         (VLLM._replace(problem="it cannot be imported: no libcuda"), {}, "no libcuda", "python -c 'import vllm'"),
     ],

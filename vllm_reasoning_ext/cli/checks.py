@@ -15,7 +15,7 @@ from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.ids import marker_ids
 from vllm_reasoning_ext.core.splitter import split
 from vllm_reasoning_ext.core.start import start_state
-from vllm_reasoning_ext.engines.register import KEEP_BUILTIN, kept_builtin
+from vllm_reasoning_ext.engines.register import KEEP_BUILTIN, kept_builtin, parser_names
 from vllm_reasoning_ext.errors import SetupError
 
 OURS: Final = "vllm_reasoning_ext."
@@ -81,31 +81,31 @@ def check_engine(engine: Engine, family: str | None) -> Iterator[Finding]:
             f"run `python -c 'import {engine.name}'` in this environment and mend what it says",
         )
         return
-    names = [name for name in engine.parsers if family is None or name.removesuffix("_ext") == family]
+    families = dict(parser_names())
+    names = [name for name in engine.parsers if family in (None, families.get(name))]
     ours = [name for name in names if engine.parsers[name].startswith(OURS)]
     kept = [name for name in names if name not in ours and kept_builtin(name)]
-    strange = [name for name in names if name not in ours and name not in kept]
-    if ours:
-        yield Finding(engine.name, "ok", f"{engine.shown} {engine.version}: our class answers to {', '.join(ours)}")
+    where = f"{engine.shown} {engine.version}"
+    if not ours:
+        yield Finding(
+            engine.name,
+            "fail",
+            f"{where} knows none of our parsers" + (f"; its own answer to {', '.join(names)}" if names else ""),
+            f"unset {FILTERS[engine.name]} if it is set; then `pip show vllm-reasoning-ext` where the engine serves",
+        )
+        return
+    yield Finding(engine.name, "ok", f"{where}: our class answers to {', '.join(ours)}")
     for name in kept:
-        text = (
-            f"{engine.shown} {engine.version}: {name} stays the engine's own ({KEEP_BUILTIN}); use {name}_ext for ours"
-        )
+        text = f"{where}: {name} stays the engine's own ({KEEP_BUILTIN}); use {families[name]}_ext for ours"
         yield Finding(engine.name, "info", text)
-    for name in strange:
-        yield Finding(
-            engine.name,
-            "fail",
-            f"{engine.shown} {engine.version}: {name} is answered by {engine.parsers[name]}",
-            f"another plugin took it, or ours was hidden: use {name.removesuffix('_ext')}_ext, or unset the filter",
-        )
-    if not names:
-        yield Finding(
-            engine.name,
-            "fail",
-            f"{engine.shown} {engine.version} knows none of our parsers",
-            f"check {FILTERS[engine.name]}, then `pip show vllm-reasoning-ext` in the environment that serves",
-        )
+    for name in names:
+        if name not in ours and name not in kept:
+            yield Finding(
+                engine.name,
+                "fail",
+                f"{where}: {name} is answered by {engine.parsers[name]}",
+                f"another plugin took the name after us: serve with {families[name]}_ext",
+            )
 
 
 def check_markers(family: str, tokenizer: Any) -> Iterator[Finding]:
