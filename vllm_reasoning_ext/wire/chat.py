@@ -96,7 +96,7 @@ class ChatStream:
     def __init__(self, settings: Translation) -> None:
         self._settings = settings
         self._choices: dict[int, _Choice] = {}
-        self._envelope: dict[str, Any] = {}
+        self._last: dict[str, Any] = {}
         self._newline = b"\n"
 
     def event(self, event: ServerEvent) -> list[bytes]:
@@ -110,7 +110,7 @@ class ChatStream:
         if not isinstance(choices, list) or not choices:
             return [event.raw]
         self._newline = event.newline
-        self._envelope = {key: chunk[key] for key in _ENVELOPE if key in chunk}
+        self._last = chunk
         before: list[dict[str, Any]] = []
         changed = carries = False
         for choice in choices:
@@ -175,7 +175,8 @@ class ChatStream:
             before.append({"index": index, "delta": delta, "finish_reason": None})
 
     def _flush(self, choices: list[dict[str, Any]]) -> bytes:
-        return compose(dumps({**self._envelope, "choices": choices}), newline=self._newline)
+        envelope: dict[str, Any] = {key: self._last[key] for key in _ENVELOPE if key in self._last}
+        return compose(dumps(envelope | {"choices": choices}), newline=self._newline)
 
 
 def _drop_empty(delta: dict[str, Any]) -> None:

@@ -1,7 +1,11 @@
 """JSON as the surfaces need it: anything that cannot be read is None, anything that was read can be written."""
 
 import json
-from typing import Any
+from typing import Any, Final
+
+# Made once: `json.dumps` with options makes an encoder for every call.
+_PLAIN: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_ESCAPED: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def loads(data: bytes) -> Any:
@@ -15,6 +19,6 @@ def loads(data: bytes) -> Any:
 def dumps(value: object) -> bytes:
     """Encode as compact UTF-8 JSON without a line break; lone surrogates stay as escapes."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        return _PLAIN(value).encode()
     except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+        return _ESCAPED(value).encode()
