@@ -393,6 +393,17 @@ def test_options_that_the_documentation_names_exist(page: Path) -> None:
         assert set(re.findall(r"--[a-z-]+", rest)) <= known, rest
 
 
+def test_every_symptom_begins_with_one_of_the_commands() -> None:
+    page = next(path for path in pages() if path.name == "troubleshooting.md").read_text(encoding="utf-8")
+    sections = page.split("\n## ")[1:]
+    assert len(sections) >= 5
+    for section in sections:
+        first = re.search(r"```bash\n(\S+ \S+)", section)
+        assert first is not None, section
+        assert first[1].partition(" ")[2] in COMMANDS
+        assert first.start() < 120, "the first step comes first"
+
+
 def test_the_example_of_the_page_prints_what_it_says(
     capfd: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

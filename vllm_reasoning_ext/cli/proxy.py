@@ -11,10 +11,11 @@ from vllm_reasoning_ext.errors import SetupError
 EPILOG: Final = """\b
 Examples:
   vllm-reasoning-ext proxy --upstream http://127.0.0.1:8000 --listen 127.0.0.1:8080
-  THINK_EXTRACT_MESSAGES_POLICY=... vllm-reasoning-ext proxy ...   (all settings are THINK_EXTRACT_*)
+  THINK_EXTRACT_UNCLOSED=reasoning vllm-reasoning-ext proxy --upstream http://127.0.0.1:8000
 
 \b
-It has /healthz and /metrics of its own; everything else goes to the upstream.
+Settings are the THINK_EXTRACT_* variables. It has /healthz and /metrics of its own; everything
+else goes to the upstream.
 """
 
 
