@@ -12,7 +12,10 @@ from vllm_reasoning_ext.core.tags import DEFAULT_TAGS
 NAMES: Final = (*sorted(FAMILIES), "inline")
 """All families and the inline splitter."""
 
-_WORDS: Final = ("a", "plan", "x < y", "é", "\u2029", "\ud800", "\0", "0", "<", "]<", "{", '"', "`", "```", "\n```py\n")
+_WORDS: Final = (
+    "a", "plan", "x < y", "é",
+    "\u2029", "\ud800", "\0", "0", "<", "]<", "{", '"', "`", "```", "\n```py\n", "word " * 600,
+)  # fmt: skip
 _BLANKS: Final = (" ", "\n", "\n\n", "\t ", "\r\n", " " * 90, "\n" * 4097)
 _CALLS: Final = (
     '{"name": "f"}', "f\n<arg_key>", "<function=f>", "call:f{}", '<invoke name="f">', "function_calls>\n", " calls>",

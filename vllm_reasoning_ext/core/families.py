@@ -274,15 +274,16 @@ def register_family(record: Family) -> Family:
         raise ValueError(f"{record.name!r}: a marker family needs a name and two different markers.")
     if record.tool_marker and not (record.call_shapes and record.tool_closers):
         raise ValueError(f"{record.name!r}: a tool_marker needs call_shapes and tool_closers beside it.")
-    for name in (record.name, *record.aliases):
-        if name == "inline" or (name in names() and FAMILIES.get(record.name) != record):
-            raise ValueError(f"the family name {name!r} is taken; choose another.")
-    FAMILIES[record.name] = replace(
+    filled = replace(
         record,
         reasoning_start_str=record.reasoning_start_str or record.opener,
         reasoning_end_str=record.reasoning_end_str or record.closer,
     )
-    return FAMILIES[record.name]
+    for name in (record.name, *record.aliases):
+        if name == "inline" or (name in names() and FAMILIES.get(record.name) != filled):
+            raise ValueError(f"the family name {name!r} is taken; choose another.")
+    FAMILIES[record.name] = filled
+    return filled
 
 
 # Order matters: a special case stands before the family it is a case of. Every pattern of a row must match.

@@ -1,0 +1,158 @@
+"""Shows that splitting is linear: cost per character at 10 kB, 100 kB and 1 MB, and beside `str.find`.
+
+usage: python -m tests.bench.linear [FAMILY ...] [-v]
+
+For every family, on plain reasoning and on hostile text (every marker, every half of one, blank runs, drafts of calls,
+`to=` floods), whole, in deltas of a token and in deltas with ids. The time is this process's own. Exit 1 when
+a character costs more than 1.3 times as much at 1 MB as at 100 kB, or when `split()` of 1 MB of marker-free reasoning
+takes more than 20 times as long as `str.find` over it.
+"""
+
+import argparse
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from time import process_time_ns
+from typing import Any, Final
+
+from tests.support.strategies import NAMES
+from vllm_reasoning_ext import FAMILIES, Splitter, split
+from vllm_reasoning_ext.conformance.char_tokenizer import CharTokenizer
+from vllm_reasoning_ext.core.tags import DEFAULT_TAGS
+
+SIZES: Final = (10_000, 100_000, 1_000_000)
+REPEATS: Final = {10_000: 3, 100_000: 3, 1_000_000: 2}
+GROWTH: Final = 1.3
+TIMES_FIND: Final = 20
+TOKEN: Final = 4
+"""Characters (or ids) of a delta."""
+
+PLAIN: Final = "Both numbers are even, so their sum is even; check it once more, then answer. "
+_INSIDE: Final = {
+    "gpt_oss": "<|start|>assistant<|channel|>analysis<|message|>",
+    "muse_glimmer": "<|start|>assistant to=self<|message|>",
+}
+_CALLS: Final = {
+    "deepseekv32": "<｜DSML｜calls>v</｜DSML｜calls> no ",
+    "qwen3": '<tool_call>{"a": 1}</tool_call> no ',
+    "minimax": "<minimax:tool_call><invoke name=x></minimax:tool_call> no ",
+    "minimax_m3": "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=x>]<]minimax[>[</tool_call> no ",
+    "gemma4": "<|tool_call>call:x{}<tool_call|> no ",
+}
+
+
+def options(name: str) -> dict[str, Any]:
+    """Start inside reasoning."""
+    return {"prompt": _INSIDE[name]} if name in _INSIDE else {"force_reasoning": True}
+
+
+def texts(name: str) -> Iterator[tuple[str, str]]:
+    """Give the kinds of text, each as a piece to be repeated."""
+    pairs = tuple(tag for pair in DEFAULT_TAGS for tag in pair)
+    markers = pairs if name == "inline" else FAMILIES[name].markers
+    yield "plain", PLAIN
+    yield "markers", "".join([*markers, *(f"{marker}a\n" for marker in markers)])
+    yield "half markers", "".join(f"{marker[:-1]} {marker[0]}" for marker in markers)
+    yield "blank runs", "\n " * 2000 + "a" + " " * 5000 + "b"
+    yield "to= flood", "to=name to=" + "n" * 70 + " t to to=to="
+    if name in _CALLS:
+        yield "drafts of calls", _CALLS[name] + _CALLS[name][: len(FAMILIES[name].tool_marker) + 2]
+
+
+def sized(piece: str, size: int) -> str:
+    return (piece * (size // len(piece) + 1))[:size]
+
+
+def whole(name: str, text: str) -> Callable[[], object]:
+    return lambda: split(text, name, **options(name))
+
+
+def in_tokens(name: str, text: str) -> Callable[[], object]:
+    deltas = [text[at : at + TOKEN] for at in range(0, len(text), TOKEN)]
+
+    def run() -> None:
+        splitter = Splitter(name, **options(name))
+        for delta in deltas:
+            splitter.feed(delta)
+        splitter.finish()
+
+    return run
+
+
+def with_ids(name: str, text: str) -> Callable[[], object]:
+    tokenizer = CharTokenizer.of_family(name)
+    tokens = list(tokenizer.tokens(text))
+    groups = [tokens[at : at + TOKEN] for at in range(0, len(tokens), TOKEN)]
+    deltas = [("".join([token.text for token in group]), [token.id for token in group]) for group in groups]
+
+    def run() -> None:
+        splitter = Splitter(name, tokenizer=tokenizer, **options(name))
+        for delta, ids in deltas:
+            splitter.feed(delta, ids)
+        splitter.finish()
+
+    return run
+
+
+WAYS: Final = {"whole": whole, "tokens": in_tokens, "ids": with_ids}
+
+
+def cost(run: Callable[[], object], size: int) -> float:
+    """Measure the best of some runs, in nanoseconds per character."""
+    best = float("inf")
+    for _ in range(REPEATS[size]):
+        gc.collect()
+        before = process_time_ns()
+        run()
+        best = min(best, process_time_ns() - before)
+    return best / size
+
+
+def growth(name: str, verbose: bool) -> Iterator[str]:
+    """Measure a family; yield what grows too much."""
+    for kind, piece in texts(name):
+        for way, make in WAYS.items():
+            if way == "ids" and (name == "inline" or kind not in ("plain", "markers")):
+                continue
+            costs = [cost(make(name, sized(piece, size)), size) for size in SIZES]
+            grown = costs[2] / costs[1]
+            if grown > GROWTH:
+                # A busy machine disturbs single runs: what is really superlinear stays so.
+                costs[1:] = [cost(make(name, sized(piece, size)), size) for size in SIZES[1:]]
+                grown = costs[2] / costs[1]
+            line = f"{name:13} {kind:18} {way:7}" + "".join(f"{ns:10.1f}" for ns in costs) + f"   x{grown:.2f}"
+            if verbose or grown > GROWTH:
+                print(line, flush=True)
+            if grown > GROWTH:
+                yield line
+
+
+def beside_find(name: str) -> tuple[float, float]:
+    """Measure `split()` and `str.find` over 1 MB of reasoning without markers, in microseconds."""
+    text = sized(PLAIN, SIZES[2])
+    needle = "</think>" if name == "inline" else FAMILIES[name].reasoning_end_str
+    found = cost(lambda: text.find(needle), SIZES[2])
+    ours = cost(whole(name, text), SIZES[2])
+    return ours * SIZES[2] / 1000, found * SIZES[2] / 1000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("families", nargs="*", default=NAMES)
+    parser.add_argument("-v", action="store_true", help="print every line, not only what is wrong")
+    args = parser.parse_args()
+    print(f"nanoseconds per character at {', '.join(map(str, SIZES))} characters; growth from the second to the third")
+    wrong = []
+    for name in args.families:
+        wrong.extend(growth(name, args.v))
+        ours, found = beside_find(name)
+        verdict = f"{name:13} split of 1 MB {ours:8.0f} us, str.find {found:6.0f} us: x{ours / found:.1f}"
+        print(verdict, flush=True)
+        if ours > TIMES_FIND * found:
+            wrong.append(verdict)
+    print(f"{len(wrong)} measurements over the bound (growth {GROWTH}, {TIMES_FIND} x str.find)")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""The public API as SPEC section 3 names it: names, types, errors with a remedy; the core needs nothing installed."""
+
+import ast
+import inspect
+import sys
+import typing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import vllm_reasoning_ext as package
+from vllm_reasoning_ext import (
+    CONTENT,
+    FAMILIES,
+    MARKER,
+    REASONING,
+    Delta,
+    Event,
+    Family,
+    Splitter,
+    register_family,
+    split,
+)
+from vllm_reasoning_ext.core.families import get_family, names
+from vllm_reasoning_ext.core.holdback import MarkerSet
+
+CORE = Path(package.__file__).parent / "core"
+
+
+@pytest.mark.parametrize("file", sorted(CORE.glob("*.py")), ids=lambda file: file.name)
+def test_core_imports_the_standard_library_only(file: Path) -> None:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found = [node.module or ""]
+        else:
+            continue
+        for module in found:
+            own = module.startswith("vllm_reasoning_ext.core")
+            assert own or module.split(".")[0] in sys.stdlib_module_names, f"{file.name} imports {module}"
+
+
+@pytest.mark.parametrize(
+    "name", ["Splitter", "split", "start_state", "infer_family", "register_family", "FAMILIES", "StreamTextAccumulator"]
+)
+def test_public_names(name: str) -> None:
+    assert name in package.__all__
+    assert getattr(package, name).__doc__
+
+
+@pytest.mark.parametrize(
+    "function",
+    [Splitter.__init__, Splitter.feed, Splitter.finish, split, package.start_state, register_family],
+    ids=lambda function: function.__qualname__,
+)
+def test_everything_public_is_typed(function: typing.Callable[..., object]) -> None:
+    hints = typing.get_type_hints(function)
+    parameters = [name for name in inspect.signature(function).parameters if name != "self"]
+    assert hints.keys() == {*parameters, "return"}
+    assert (Path(package.__file__).parent / "py.typed").exists()
+
+
+def test_options_are_the_documented_ones() -> None:
+    documented = (
+        "family prompt prompt_token_ids force_reasoning tools tokenizer marker_ids stream_reasoning turn_openers floor "
+        "joiner tags where unclosed max_buffer_bytes"
+    )
+    assert set(documented.split()) <= inspect.signature(Splitter).parameters.keys()
+
+
+def test_a_delta_is_its_events() -> None:
+    delta = split("<think>a</think>b", "qwen3")
+    events = (Event(MARKER, "<think>"), Event(REASONING, "a"), Event(MARKER, "</think>"), Event(CONTENT, "b"))
+    assert delta == Delta(events)
+    assert (delta.reasoning, delta.content) == ("a", "b")
+    assert delta != events
+    assert bool(delta)
+    assert not Delta()
+    assert repr(Delta()) == "Delta(reasoning='', content='', events=())"
+    live = Splitter("qwen3", force_reasoning=True)
+    assert live.feed("x").events == live.feed("x").events == (Event(REASONING, "x"),)
+    assert live.feed("</think>y").content == live.feed("y").content == "y"
+    assert live.feed("z").events == (Event(CONTENT, "z"),)
+    with pytest.raises(TypeError):
+        hash(delta)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"family": "qwen"}, "unknown reasoning family 'qwen'. Did you mean 'qwen3'"),
+        ({"family": "zzz"}, "unknown reasoning family 'zzz'. Known names: deepseekv32"),
+        ({"family": "qwen3", "floor": "up"}, "floor must be"),
+        ({"family": "inline", "where": "up"}, "where='up' is unknown"),
+        ({"family": "inline", "unclosed": "up"}, "unclosed='up' is unknown"),
+        ({"family": "inline", "tags": [("a",)]}, "is no tag pair"),
+        ({"family": "qwen3", "prompt_token_ids": [1]}, "need a tokenizer"),
+    ],
+)
+def test_misuse_names_the_remedy(options: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError) as error:
+        Splitter(**options)  # type: ignore[arg-type]
+    assert words in str(error.value)
+
+
+def test_names_hold_the_aliases() -> None:
+    assert {"glm", "gpt-oss", *FAMILIES} == set(names())
+    assert get_family("glm") is FAMILIES["qwen3"]
+    assert Splitter("glm").family == "qwen3"
+
+
+def test_a_family_is_one_record() -> None:
+    own = Family(name="own", opener="<<", closer=">>", aliases=("mine",), turn_openers=("[A]",))
+    try:
+        registered = register_family(own)
+        assert (registered.reasoning_start_str, registered.reasoning_end_str) == ("<<", ">>")
+        assert register_family(own) == registered
+        delta = split("<<a>>b<tool_call>", "mine", prompt="[Q]<<[A]")
+        assert (delta.reasoning, delta.content) == ("a", "b<tool_call>")
+    finally:
+        FAMILIES.pop("own", None)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"grammar": "atem"}, "only marker families"),
+        ({"opener": ""}, "two different markers"),
+        ({"closer": "<think>"}, "two different markers"),
+        ({"call_shapes": ()}, "needs call_shapes"),
+        ({"name": "inline"}, "is taken"),
+        ({"name": "own", "aliases": ("gpt-oss",)}, "is taken"),
+        ({"name": "own", "aliases": ("qwen3",)}, "is taken"),
+    ],
+)
+def test_a_wrong_record_is_refused(change: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        register_family(replace(FAMILIES["qwen3"], **change))  # type: ignore[arg-type]
+    assert "own" not in FAMILIES
+
+
+@pytest.mark.parametrize("spellings", [(), ("",), ("a", "")])
+def test_a_marker_set_needs_spellings(spellings: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="at least one spelling"):
+        MarkerSet(spellings)
+
+
+def test_the_longest_hold_is_kept() -> None:
+    splitter = Splitter("qwen3", force_reasoning=True)
+    for part in ("a", " ", "\n", "</thi", "x"):
+        splitter.feed(part)
+    assert splitter.max_held == 7
+    assert splitter.held == 0
+    assert Splitter("inline").held == 0

@@ -1,0 +1,183 @@
+"""Token ids beside the text: incomplete characters, lag, ids that do not fit, ids without a tokenizer, the gates."""
+
+import pytest
+
+from vllm_reasoning_ext import Splitter, start_state
+from vllm_reasoning_ext.conformance.char_tokenizer import CharTokenizer
+from vllm_reasoning_ext.conformance.runner import load_cases, replay
+from vllm_reasoning_ext.core.gate import ReasoningTokenCounter, reasoning_ended
+from vllm_reasoning_ext.core.ids import marker_ids
+from vllm_reasoning_ext.core.limits import IDS_PENDING_MAX, TEXT_LAG_MAX
+
+OPEN, X = "<think>", "</think>"
+
+
+class ByteTokenizer:
+    """One id per byte, and one per marker; looked up as the `tokenizers` package does; not weakly referable."""
+
+    __slots__ = ("ids",)
+
+    def __init__(self, *markers: str) -> None:
+        self.ids = {marker: 256 + n for n, marker in enumerate(markers)}
+
+    def token_to_id(self, token: str) -> int | None:
+        return self.ids.get(token)
+
+    def decode(self, ids: list[int], skip_special_tokens: bool = True) -> str:
+        texts = {number: marker for marker, number in self.ids.items()}
+        raw = b"".join(texts[n].encode() if n in texts else bytes([n]) for n in ids)
+        return raw.decode("utf-8", "replace")
+
+
+def test_characters_of_several_tokens() -> None:
+    """A quoted marker, then a real one, between characters that are cut in every way; text when it is complete."""
+    tokenizer = ByteTokenizer(OPEN, X)
+    text = f"é🍞{X}🍞é{X}🍞"
+    ids = [*f"é🍞{X}🍞é".encode(), tokenizer.ids[X], *"🍞".encode()]
+    for size in (1, 2, 3, 5, len(ids)):
+        splitter = Splitter("qwen3", force_reasoning=True, tokenizer=tokenizer)
+        given, deltas = 0, []
+        for at in range(0, len(ids), size):
+            upto = len(tokenizer.decode(ids[: at + size]).rstrip("\ufffd"))
+            deltas.append((text[given:upto], ids[at : at + size]))
+            given = upto
+        assert replay(splitter, deltas).split == (("reasoning", f"é🍞{X}🍞é"), ("marker", X), ("content", "🍞")), size
+
+
+def test_marker_ids_are_those_that_decode_back() -> None:
+    class Odd(ByteTokenizer):
+        __slots__ = ()
+
+        def token_to_id(self, token: str) -> int | None:
+            return self.ids.get(token, 0)  # an unknown token's id, as some tokenizers answer
+
+    assert marker_ids("qwen3", Odd(OPEN, X)) == {OPEN: 256, X: 257}
+    tokenizer = CharTokenizer.of_family("minimax_m3")
+    assert marker_ids("minimax_m3", tokenizer) is marker_ids("minimax_m3", tokenizer)
+    assert "]<]minimax[>[" in marker_ids("minimax_m3", tokenizer)
+
+
+def test_a_marker_without_an_id_counts_by_its_text() -> None:
+    """The tokenizer knows the closer only: the opener is told by its text, the closer by its id."""
+    tokenizer = ByteTokenizer(X)
+    text = f"{OPEN}a{X}b{X}c"
+    ids = [*f"{OPEN}a{X}b".encode(), tokenizer.ids[X], *b"c"]
+    outcome = replay(Splitter("qwen3", tokenizer=tokenizer), [(text, ids)])
+    assert outcome.split == (("marker", OPEN), ("reasoning", f"a{X}b"), ("marker", X), ("content", "c"))
+
+
+def test_a_tokenizer_without_markers_leaves_the_text_to_decide() -> None:
+    outcome = replay(Splitter("qwen3", tokenizer=ByteTokenizer()), [(f"{OPEN}a{X}b", [1, 2])])
+    assert (outcome.reasoning, outcome.content) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("deltas", "reasoning", "content"),
+    [
+        pytest.param([(f"a{X}b", None)], "a", "b", id="no ids at all"),
+        pytest.param([("a", [97]), (f"{X}b", None)], "a", "b", id="no ids any more"),
+        pytest.param(
+            [("a", [97]), ("", None), (f"{X}b", [*X.encode(), 98])], f"a{X}b", "", id="an empty delta without"
+        ),
+        pytest.param([("a", [97] * 5), (f"{X}b", [98])], "a", "b", id="ids of another text"),
+        pytest.param([(f"a{X}", [*OPEN.encode()]), (f"{X}b", [])], "a", "b", id="another marker"),
+        pytest.param(
+            [("x", [*X.encode()] * 300), (f"y{X}b", [1]), (f"{X}c", [])], f"xy{X}b", "c", id="text too far behind"
+        ),
+        pytest.param([("x" * 999, [120]), (f"{X}b", [257])], "x" * 999, "b", id="ids too far behind"),
+    ],
+)
+def test_where_ids_and_text_disagree_the_text_decides(
+    deltas: list[tuple[str, list[int] | None]], reasoning: str, content: str
+) -> None:
+    outcome = replay(Splitter("qwen3", force_reasoning=True, tokenizer=ByteTokenizer(OPEN, X)), deltas)
+    assert (outcome.reasoning, outcome.content) == (reasoning, content)
+
+
+def test_long_plain_text_then_quoted_and_real() -> None:
+    """Over IDS_PENDING_MAX ids of plain text, the text up to TEXT_LAG_MAX characters behind."""
+    tokenizer = CharTokenizer.of_family("qwen3")
+    text = "x" * (3 * IDS_PENDING_MAX) + X + "y" * 300 + X + "z"
+    quoted = (3 * IDS_PENDING_MAX, 3 * IDS_PENDING_MAX + len(X))
+    tokens = list(tokenizer.tokens(text, [quoted]))
+    for lag in (0, 24, TEXT_LAG_MAX):
+        splitter = Splitter("qwen3", force_reasoning=True, tokenizer=tokenizer)
+        waiting, deltas = "", []
+        for token in tokens:
+            waiting += token.text
+            cut = max(len(waiting) - lag, 0)
+            deltas.append((waiting[:cut], [token.id]))
+            waiting = waiting[cut:]
+        outcome = replay(splitter, [*deltas, (waiting, [])])
+        assert outcome.reasoning == text[: -len(X) - 1], lag
+        assert outcome.content == "z"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "ids", "reasoning", "content"),
+    [
+        ("qwen3", f"a{X}b", {X: 5}, f"a{X}b", ""),
+        ("qwen3", f"a{X}b{X}", {X: 5}, "a", f"b{X}"),
+        ("minimax_m3", "a</mm:think>b", {"<mm:think>": 5}, "a", "b"),
+        ("minimax_m3", "a]<]minimax[>[<tool_call>b</mm:think>", {"]<]minimax[>[": 5, "<tool_call>": 6}, None, None),
+    ],
+)
+def test_marker_ids_without_a_tokenizer(
+    name: str, text: str, ids: dict[str, int], reasoning: str | None, content: str | None
+) -> None:
+    """A spelling is real while unmatched ids of that marker remain."""
+    real = [] if reasoning == f"a{X}b" else list(ids.values())
+    outcome = replay(Splitter(name, force_reasoning=True, marker_ids=ids), [(text, [97, *real])])
+    assert "".join(t for k, t in outcome.split if k[0] != "+") == text
+    if reasoning is not None:
+        assert (outcome.reasoning, outcome.content) == (reasoning, content)
+
+
+def test_marker_ids_without_a_tokenizer_close_at_the_end() -> None:
+    splitter = Splitter("qwen3", force_reasoning=True, marker_ids={X: 5})
+    assert replay(splitter, [("a ", [97, 5])]).split == (("reasoning", "a"), ("marker", " "))
+    assert splitter.ended_by == "closer"
+
+
+@pytest.mark.parametrize("case", [c for c in load_cases() if c.start and "prompt" in c.options], ids=lambda c: c.id)
+def test_the_start_state_from_ids_is_that_from_text(case: object) -> None:
+    """Section 4: prompt token ids are decoded from the last turn opener on."""
+    prompt, name = case.options["prompt"], case.family  # type: ignore[attr-defined]
+    more = {key: case.options[key] for key in ("turn_openers", "force_reasoning") if key in case.options}  # type: ignore[attr-defined]
+    family = CharTokenizer.of_family(name)
+    tokenizer = CharTokenizer([*family.ids, "<|im_start|>", "]~b]", "<|turn>", "<｜Assistant｜>", "<|assistant|>"])
+    ids = [token.id for token in tokenizer.tokens(prompt)]
+    by_text, by_ids = (
+        start_state(prompt, name, **more),
+        start_state(None, name, prompt_token_ids=ids, tokenizer=tokenizer, **more),
+    )
+    assert (by_ids.kind, by_ids.answer_begun, by_ids.recipient) == (
+        by_text.kind,
+        by_text.answer_begun,
+        by_text.recipient,
+    )
+
+
+GATED = [c for c in load_cases() if c.ids != "no" and not c.trimmed and "force_reasoning" not in c.options]
+
+
+@pytest.mark.parametrize("name", ["qwen3", "deepseekv32", "gemma4", "gpt_oss", "muse_glimmer"])
+def test_the_gates_agree_with_the_splitter(name: str) -> None:
+    """Reasoning ended on ids where the splitter's reasoning ended; and the counter counts its characters."""
+    looked = 0
+    for case in GATED:
+        plain = case.why.startswith(
+            ("SPEC 5.1 closer: the first", "SPEC 5.2 message", "SPEC 5.3 header, body", "SPEC 5.1 blanks: nothing")
+        )
+        if case.family != name or not plain:
+            continue
+        looked += 1
+        tokenizer = CharTokenizer.of_family(name)
+        numbers = marker_ids(name, tokenizer)
+        tokens = list(tokenizer.tokens(case.text, case.quoted))
+        ids = [token.id for token in tokens]
+        ended = [reasoning_ended(name, ids[: n + 1], [ids[n]], numbers, tokenizer.decode) for n in range(len(ids))]
+        assert any(ended), case.id
+        counter = ReasoningTokenCounter(name, numbers, start_state(case.options["prompt"], name), tokenizer.decode)
+        assert counter.feed(ids) == len(case.shown("reasoning")), case.id
+    assert looked
