@@ -213,7 +213,7 @@ def test_a_list_of_whole_choices_is_shown_one_by_one() -> None:
     async def run() -> list[Any]:
         seen = await watched([choices], stream=False)
         for one in choices:
-            sglang_hooks.after_decode("text", None, one)
+            sglang_hooks.after_decode("text", Serving("qwen3"), one)
             output = sglang_output.current()
             assert output is not None
             seen.append(output.ids)

@@ -189,8 +189,10 @@ def around_generate(original: Callable[..., Any], manager: Any, obj: Any, *args:
 
 
 @quietly
-def after_decode(_result: Any, _serving: Any, item: Any, *_: Any, **__: Any) -> None:
+def after_decode(_result: Any, serving: Any, item: Any, *_: Any, **__: Any) -> None:
     """Show a whole reply's choice to the detector that is made for it next (AFTER `_decode_response`)."""
+    if family_of(serving.reasoning_parser) is None:
+        return
     output = Output()
     output.take(item)
     sglang_output.set_current(output)

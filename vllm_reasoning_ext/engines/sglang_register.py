@@ -100,10 +100,13 @@ def _report(replaced: list[str], missing: list[str]) -> None:
 
 def _say(line: str) -> None:
     """Log a line at INFO: at once, or when SGLang has set up its log, which it does after loading plugins."""
-    if logging.getLogger().handlers and log.isEnabledFor(logging.INFO):
+    from sglang.srt.plugins.hook_registry import HookRegistry, HookType
+    from sglang.srt.utils import common
+
+    ready = logging.getLogger().handlers and log.isEnabledFor(logging.INFO)
+    if ready or not hasattr(common, "configure_logger"):
         log.info(line)
         return
-    from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
     unsaid = [line]
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from tests.live.sglang.conftest import SETUPS, Served, Servers, arguments
 from tests.live.sglang.server import running
 from tests.live.sglang.surfaces import SURFACES, Reply, Surface, chat, chat_all, chat_stream, chat_stream_all
 from tests.support.more_wires import wires_of
+from vllm_reasoning_ext import split
 from vllm_reasoning_ext.serve.tiny_model import encode
 from vllm_reasoning_ext.serve.wires import FUNCTION, Wire, cut_at, script_ids
 
@@ -132,6 +134,19 @@ def test_a_hang_up_leaves_the_server_well(served: Served) -> None:
     log = served.server.log.read_text()
     assert "vllm-reasoning-ext: the hook" not in log
     assert "internal fault" not in log
+
+
+@SETUP
+def test_separate_reasoning_splits_by_the_text_alone(served: Served) -> None:
+    wire = thought(served)
+    body = {"text": wire.text, "reasoning_parser": served.setup.family}
+    asked = urllib.request.Request(
+        f"{served.server.url}/separate_reasoning", json.dumps(body).encode(), {"content-type": "application/json"}
+    )
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        got = json.loads(answer.read())
+    expected_split = split(wire.text, wire.family)
+    assert (got["reasoning_text"], got["text"]) == (expected_split.reasoning, expected_split.content)
 
 
 SCHEMA: Final = {
