@@ -1,6 +1,6 @@
 """Why an output was split as it was: each spelling's reading, what was held, which policy fired."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vllm_reasoning_ext.cli.paint import LABELS
@@ -91,11 +91,16 @@ class Recorder:
             self.holds.append(Hold(self._out, held, number, number))
 
 
-def explain(recorder: Recorder) -> list[Note]:
-    """Explain a finished run, in the order of the output."""
+def explain(recorder: Recorder, ids: Mapping[str, int] | None = None) -> list[Note]:
+    """Explain a finished run, in the order of the output.
+
+    Args:
+        recorder: it has run.
+        ids: the control tokens' ids, to name them.
+    """
     record = FAMILIES.get(recorder.splitter.family)
     spans = list(_spans([event for event, _ in recorder.events]))
-    notes = [*_boundaries(recorder.spellings, spans, record), *_holds(recorder.holds, spans)]
+    notes = [*_boundaries(recorder.spellings, spans, record, ids or {}), *_holds(recorder.holds, spans)]
     notes += [Note("ids", at, "", f"from here on the text alone decides: {why}") for at, why in recorder.given_up]
     notes += _policies(recorder, spans, record)
     return sorted(notes, key=lambda note: note.at)
@@ -121,11 +126,13 @@ def _kind_at(position: int, spans: Sequence[_Span]) -> Kind | None:
     return next((event.kind for start, end, event in spans if start <= position < end), None)
 
 
-def _boundaries(spellings: Sequence[Spelling], spans: Sequence[_Span], record: Family | None) -> Iterator[Note]:
+def _boundaries(
+    spellings: Sequence[Spelling], spans: Sequence[_Span], record: Family | None, ids: Mapping[str, int]
+) -> Iterator[Note]:
     for marker, position, real in spellings:
         kind = _kind_at(position, spans)
         role = _role(marker, record)
-        by = "by its token id" if real else "by its text"
+        by = f"by its token id {ids.get(marker, '')}".rstrip() if real else "by its text"
         if real is None:
             yield Note("text", position, marker, f"{role}, but spelled from ordinary tokens: it is text")
         elif kind is None:
@@ -167,10 +174,10 @@ def _why_text(marker: str, kind: Kind, record: Family | None) -> str:
 
 def _holds(holds: Sequence[Hold], spans: Sequence[_Span]) -> Iterator[Note]:
     for at, text, first, last in holds:
-        kind = _kind_at(at, spans)
+        kinds = [e.kind for start, end, e in spans if start < at + len(text) and end > at]
+        shown = ", ".join(dict.fromkeys(LABELS[kind.value] for kind in kinds))
         when = f"after delta {first}" if first == last else f"after deltas {first} to {last}"
-        became = f"then released as {LABELS[kind.value]}" if kind is not None else "then dropped"
-        yield Note("held", at, text, f"{len(text)} characters kept back {when}, {became}")
+        yield Note("held", at, text, f"{len(text)} characters kept back {when}, then released as {shown}")
 
 
 def _policies(recorder: Recorder, spans: Sequence[_Span], record: Family | None) -> Iterator[Note]:

@@ -14,6 +14,7 @@ from vllm_reasoning_ext.cli.inputs import check_family, read_ids, read_text
 from vllm_reasoning_ext.conformance.runner import Fed
 from vllm_reasoning_ext.conformance.tokenizers import encode, load_tokenizer, tokenise
 from vllm_reasoning_ext.core.events import Event
+from vllm_reasoning_ext.core.ids import marker_ids
 from vllm_reasoning_ext.core.splitter import Splitter
 from vllm_reasoning_ext.errors import SetupError
 
@@ -76,7 +77,8 @@ def command(
         raise SetupError(str(error), "the options of split", "see `vllm-reasoning-ext split --help`") from error
     recorder = Recorder(splitter)
     recorder.run(deltas, finish_reason or None)
-    notes = explain(recorder) if why else []
+    known = marker_ids(name, loaded) if loaded is not None and name != "inline" else None
+    notes = explain(recorder, known) if why else []
     if as_json:
         paint.print_json(_document(recorder, deltas, rendered, notes if why else None))
     else:
