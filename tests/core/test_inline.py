@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vllm_reasoning_ext.core.events import CONTENT, REASONING, Event
@@ -12,6 +12,7 @@ from vllm_reasoning_ext.core.inline import Inline
 from vllm_reasoning_ext.core.limits import BLANK_HOLD_MAX
 from vllm_reasoning_ext.core.tags import DEFAULT_TAGS, Needles, parse_tags
 
+UNTIMED = settings(deadline=None)
 LONG = " " * (BLANK_HOLD_MAX + 1)
 KEPT: dict[str, Any] = {"unclosed": "content"}
 OPEN: dict[str, Any] = {"force_reasoning": True}
@@ -154,6 +155,7 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
+@UNTIMED
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), OPTIONS, st.data())
 def test_any_cut_gives_the_same_and_loses_nothing(text: str, options: dict[str, Any], data: st.DataObject) -> None:
     places = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=8)))
@@ -163,6 +165,7 @@ def test_any_cut_gives_the_same_and_loses_nothing(text: str, options: dict[str, 
     assert "".join(event.text for event in cut if not event.synthetic) == text
 
 
+@UNTIMED
 @given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join), st.sampled_from(["prose", "anywhere", "head"]))
 def test_a_streamed_text_is_held_no_longer_than_a_tag_or_a_blank_run(text: str, where: str) -> None:
     inline = Inline(where=where)

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from tests.wire.streams import SURFACES, pieces_of, sse, totals, translate, upstream
 from vllm_reasoning_ext.wire.surfaces import surface_of, translate_body
 from vllm_reasoning_ext.wire.translation import Outcome, Translation
 
+UNTIMED = hypothesis_settings(deadline=None)
 PIECES = ["<think>", "</think>", "<thi", "nk>", "[THINK]", "[/THINK]", "a", "é ", "\n", "`", "```", "◁think▷"]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=12)
 NEWLINES = st.sampled_from(["\n", "\r\n", "\r"])
@@ -30,6 +32,7 @@ def cut(data: bytes, draw: st.DataObject) -> list[bytes]:
 
 
 @pytest.mark.parametrize("surface", SURFACES)
+@UNTIMED
 @given(texts=TEXTS, newline=NEWLINES, settings=SETTINGS, draw=st.data())
 def test_every_cut_of_the_bytes_shows_the_same(
     surface: str, texts: list[str], newline: str, settings: Translation, draw: st.DataObject
@@ -44,6 +47,7 @@ def test_every_cut_of_the_bytes_shows_the_same(
 
 
 @pytest.mark.parametrize("surface", SURFACES)
+@UNTIMED
 @given(texts=TEXTS, settings=SETTINGS)
 def test_however_the_text_is_cut_into_deltas_the_totals_are_the_same(
     surface: str, texts: list[str], settings: Translation
@@ -60,6 +64,7 @@ VISIBLE = st.text("ab<é/", min_size=1, max_size=6)
 
 
 @pytest.mark.parametrize("surface", SURFACES)
+@UNTIMED
 @given(blocks=st.lists(st.tuples(VISIBLE, VISIBLE), max_size=4), end=st.sampled_from(["", "<think>ab", "<thi"]))
 def test_with_the_tags_put_back_the_original_text_is_there(
     surface: str, blocks: list[tuple[str, str]], end: str
@@ -154,6 +159,7 @@ TYPED = st.builds(
 
 
 @pytest.mark.parametrize("surface", SURFACES)
+@UNTIMED
 @given(events=st.lists(SHAPES | TYPED, max_size=6))
 def test_no_shape_of_json_breaks_a_surface(surface: str, events: list[Any]) -> None:
     settings = Translation(messages_policy="unsigned")

@@ -212,6 +212,14 @@ def test_events_are_what_the_sdk_declares(settings: Translation) -> None:
         sse(responses(["plain", " text"], True), named=True),
         sse(responses(["a < b"]), newline="\r\n"),
         sse([{"type": "response.created"}, {"type": "error", "message": "<think>x</think>"}, "[DONE]", "odd"]),
+        # A message without any text.
+        sse([{"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"}}]),
+        sse(
+            [
+                {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"}},
+                {"type": "response.output_item.done", "output_index": 0, "item": {"type": "message", "content": []}},
+            ]
+        ),
         # Upstream reasons itself: the message after it is not looked at.
         sse(
             [

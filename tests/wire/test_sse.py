@@ -1,11 +1,12 @@
 """Server-sent events: the bytes come back, whatever the line ends, the length and the cuts."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vllm_reasoning_ext.wire.sse import ServerEvent, SSEParser, compose
 
+UNTIMED = settings(deadline=None)
 STREAMS = [
     b"data: a\n\ndata: b\n\n",
     b"data: a\r\n\r\nevent: x\r\ndata: b\r\n\r\n",
@@ -41,6 +42,7 @@ def test_every_cut_gives_the_same_events_and_the_same_bytes(stream: bytes) -> No
     assert fields(one_by_one) == fields(whole)
 
 
+@UNTIMED
 @given(st.lists(st.sampled_from([b"data: x", b":c", b"\n", b"\r", b"\r\n", b"event: e", b"y"]), max_size=30), st.data())
 def test_no_byte_is_lost(parts: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(parts)

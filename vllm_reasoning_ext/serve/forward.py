@@ -160,7 +160,7 @@ class Forwarder:
             headers.append((b"transfer-encoding", b"chunked"))
         has_body = chunked or any(name == b"content-length" for name, _ in headers)
         if not has_body:
-            body.read = True
+            body.none()
         target = self._prefix + (scope.get("raw_path") or scope["path"].encode())
         if scope["query_string"]:
             target += b"?" + scope["query_string"]
@@ -190,13 +190,8 @@ class _Body:
         self._ended = asyncio.Event()
         self._gone = False
 
-    @property
-    def read(self) -> bool:
-        """True when the whole body has been taken in."""
-        return self._ended.is_set()
-
-    @read.setter
-    def read(self, _: bool) -> None:
+    def none(self) -> None:
+        """Take note that the request has no body."""
         self._ended.set()
 
     async def chunks(self) -> AsyncIterator[bytes]:
