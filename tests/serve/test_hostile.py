@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.serve.servers import ALL, Upstream, proxied
+from vllm_reasoning_ext.serve.admission import refusal
 from vllm_reasoning_ext.serve.limits import Limits
 
 LIMITS = Limits(header_bytes=16_000, body_bytes=1000, header_seconds=0.5, connect_seconds=2, shutdown_seconds=1)
@@ -105,3 +106,10 @@ def test_control_characters_of_a_path_do_not_reach_the_log(strict: str, caplog: 
     caplog.set_level("INFO", "vllm_reasoning_ext.access")
     talk(strict, request(b"GET /a%0D%0Ab%1B[31m HTTP/1.1", b"Connection: close"))
     assert [record.getMessage().split()[1] for record in caplog.records] == ["/a%0D%0Ab%1B[31m"]
+
+
+@pytest.mark.parametrize("lengths", [[b"1", b"2"], [b"+1"], [b"1, 1"], [b""]])
+def test_lengths_are_checked_whatever_the_server_let_through(lengths: list[bytes]) -> None:
+    headers = [(b"content-length", length) for length in lengths]
+    scope = {"method": "POST", "path": "/x", "raw_path": b"/x", "query_string": b"", "headers": headers}
+    assert refusal(scope, LIMITS) == (400, "the Content-Length is no single number")
