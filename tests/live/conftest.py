@@ -70,9 +70,7 @@ def start_vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
     python = vllm_python()
     running: dict[tuple[Any, ...], Scripted] = {}
 
-    def start(
-        family: str, *flags: str, engine: bool = False, env: tuple[tuple[str, str], ...] = ()
-    ) -> Scripted:
+    def start(family: str, *flags: str, engine: bool = False, env: tuple[tuple[str, str], ...] = ()) -> Scripted:
         key = (family, flags, engine, env)
         if key not in running:
             for other in running.values():

@@ -28,7 +28,9 @@ def build_gpt_oss(directory: Path, family: str = "gpt_oss") -> Any:
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     raw.decoder = decoders.ByteLevel()
     raw.add_special_tokens([AddedToken(text, normalized=False) for text in control])
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, eos_token="<|return|>", clean_up_tokenization_spaces=False)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=raw, eos_token="<|return|>", clean_up_tokenization_spaces=False
+    )
     tokenizer.save_pretrained(directory)
     stops = [control[text] for text in ("<|return|>", "<|call|>", "<|endoftext|>")]
     config = GptOssConfig(

@@ -10,7 +10,7 @@ class ScriptedLogits(AdapterLogitsProcessor):  # type: ignore[misc]
     """Leaves one token possible at each step; a request without a script is left alone.
 
     `--logits-processors vllm_reasoning_ext.serve.scripted:ScriptedLogits`, and in the request
-    `"vllm_xargs": {"script": "1,2,3"}`. After the script's end its last token repeats.
+    `"vllm_xargs": {"script": "1,2,3"}`. After the script's end the model is free.
     """
 
     def is_argmax_invariant(self) -> bool:
@@ -25,7 +25,9 @@ class ScriptedLogits(AdapterLogitsProcessor):  # type: ignore[misc]
         ids = [int(part) for part in str(script).split(",")]
 
         def dictate(output_ids: list[int], logits: Any) -> Any:
-            token = ids[min(len(output_ids), len(ids) - 1)]
+            if len(output_ids) >= len(ids):
+                return logits
+            token = ids[len(output_ids)]
             wanted = logits[token].item()
             logits.fill_(float("-inf"))
             logits[token] = wanted
