@@ -131,6 +131,16 @@ def test_a_text_that_the_ids_do_not_spell_is_split_by_its_text(capfd: Capture, t
     ]
 
 
+def test_a_trimmed_stop_token_is_named(capfd: Capture, tmp_path: Path, tokenizer: str) -> None:
+    loaded = load_tokenizer(tokenizer)
+    (tmp_path / "ids").write_text(json.dumps(encode("<think>\nA\n</think>\n\nB<|im_end|>", loaded)))
+    (tmp_path / "text").write_text("<think>\nA\n</think>\n\nB")
+    arguments = ["--family", "qwen3", "--ids", str(tmp_path / "ids"), "--tokenizer", tokenizer, "--explain"]
+    said = run(capfd, "split", str(tmp_path / "text"), *arguments)
+    assert "answer     | B\n" in said.out
+    assert "'<|im_end|>' end of sequence, by its token id 151645; its text never came" in said.out
+
+
 EXPLANATIONS = [
     # family, prompt, output, options, lines that must be said
     ("qwen3", None, "<think>\nA\n</think>\n\nB", [], ["boundary   at 0: '<think>' opener, by its text", "dropped"]),
