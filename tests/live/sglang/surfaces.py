@@ -172,8 +172,11 @@ def _messages_fields(request: Request) -> dict[str, Any]:
             }
             for tool in request["tools"]
         ]
-    if "chat_template_kwargs" in request:
-        fields["extra_body"] = {"chat_template_kwargs": request["chat_template_kwargs"]}
+    # This API has no template arguments; its own switch is turned into the template's by SGLang.
+    switches = request.get("chat_template_kwargs", {})
+    wanted = switches.get("thinking", switches.get("enable_thinking"))
+    if wanted is not None:
+        fields["thinking"] = {"type": "adaptive" if wanted else "disabled"}
     return fields
 
 
