@@ -333,7 +333,7 @@ class HarmonyGrammar:
 
     def _break_header(self, by_length: bool = False) -> None:
         """The header ends without `<|message|>`: its words are the header, what follows them is the body."""
-        if self._prompted and not self._touched:
+        if self._prompted and not self._touched and not self._kept.strip():
             self._settle(0, None, CONTENT)  # a plain reply: all of it is shown
             return
         before = self._length - sum([len(text) for _, text, _ in self._channel])
