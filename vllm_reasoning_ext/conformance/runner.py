@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from vllm_reasoning_ext.conformance.char_tokenizer import CharTokenizer, Token
-from vllm_reasoning_ext.core.events import Event
+from vllm_reasoning_ext.core.events import TOOL, Event
 from vllm_reasoning_ext.core.splitter import Splitter
 
 LAGS: Final = (1, 2, 7, 24)
@@ -90,7 +90,7 @@ class Outcome(NamedTuple):
     split: tuple[Piece, ...]
     reasoning: str
     content: str
-    recipients: tuple[str, ...]
+    recipients: tuple[str | None, ...]
 
 
 def load_cases(source: Path | None = None, family: str | None = None) -> list[Case]:
@@ -153,12 +153,12 @@ def replay(splitter: Splitter, deltas: Iterable[Fed], reason: str | None = None)
     results = [splitter.feed(text, ids) for text, ids in deltas]
     results.append(splitter.finish(reason))
     events = [event for delta in results for event in delta.events]
-    slices = [key for key, _ in groupby(events, lambda event: event.recipient) if key is not None]
+    slices = groupby((event.kind is TOOL, event.recipient) for event in events)
     return Outcome(
         merged(map(as_piece, events)),
         "".join([delta.reasoning for delta in results]),
         "".join([delta.content for delta in results]),
-        tuple(slices),
+        tuple(recipient for (is_tool, recipient), _ in slices if is_tool),
     )
 
 
