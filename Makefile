@@ -64,5 +64,12 @@ harmony-table: ## outputs of gpt-oss through our parser, beside vLLM's own
 compat: ## the contract tests against vLLM 0.24, 0.28, 0.32 and 0.33 (downloads three wheels once)
 	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m tests.bench.compat
 
+.PHONY: laws linear
+laws: venv ## the laws as properties, at least 20,000 examples (minutes)
+	LAWS_PROFILE=laws $(BIN)/python -m pytest tests/laws
+
+linear: venv ## cost per character at 10 kB, 100 kB and 1 MB, every family, hostile text too (minutes)
+	$(BIN)/python -m tests.bench.linear -v
+
 clean: ## what builds and tests left in the checkout
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -12,7 +12,7 @@ LEAST = 20_000
 
 _COMMON = {"deadline": None, "suppress_health_check": list(HealthCheck), "print_blob": True}
 settings.register_profile("share", max_examples=15, database=None, derandomize=True, **_COMMON)
-settings.register_profile("laws", max_examples=400, **_COMMON)
+settings.register_profile("laws", max_examples=280, **_COMMON)
 PROFILE = os.environ.get("LAWS_PROFILE", "share")
 settings.load_profile(PROFILE)
 
