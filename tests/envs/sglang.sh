@@ -9,7 +9,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-base=${PYTHON:-python3.11}
+base=${PYTHON:-$(command -v python3.11 || command -v python3)}
 old=0.5.20 # the oldest supported SGLang: its parser module is unpacked beside, for the contract tests
 
 install_checkout() { # the entry points must belong to this checkout, not to the one that built the environment
