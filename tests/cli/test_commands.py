@@ -237,6 +237,15 @@ def test_doctor_accepts_what_does_not_hide_us(
     assert code == 0, findings
 
 
+def test_doctor_says_that_the_family_asked_for_is_another(
+    capfd: Capture, engines: dict[str, Engine], models: Path
+) -> None:
+    _, findings = _findings(capfd, "--model", str(models / "muse_glimmer"), "--family", "gpt_oss")
+    assert any("gpt_oss was asked for, but the model looks like muse_glimmer" in text for _, _, text, _ in findings)
+    _, findings = _findings(capfd, "--model", str(models / "muse_glimmer"), "--family", "muse_glimmer")
+    assert not any(subject == "family" for subject, *_ in findings)
+
+
 def test_doctor_misses_the_entry_point(
     capfd: Capture, engines: dict[str, Engine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -341,6 +350,7 @@ def test_conform_prints_a_command_that_tries_the_wrong_cell_again(capfd: Capture
         (["--wire", "nothing"], "no wire is called 'nothing'", "choose one of: start"),
         (["--mode", "user", "--wire", "preamble"], "no mode tried has the wire", "leave --wire out"),
         (["--set", "revision"], "has no value", "--set enable_thinking=false"),
+        (["--family", "inline"], "inline tags belong to no model", "choose one of deepseekv32"),
         (["--report", "nowhere/out.html", "--mode", "user"], "cannot write nowhere/out.html", "directory that exists"),
     ],
 )

@@ -59,9 +59,14 @@ def command(
     findings: list[Finding] = []
     name = check_family(family) if family else None
     findings += guarded("package", checks.check_package)
-    if name is None and model:
-        name, found = _inferred(model)
-        findings.append(found)
+    if model:
+        inferred, found = _inferred(model)
+        if name is None:
+            name = inferred
+            findings.append(found)
+        elif inferred not in (None, name):
+            text = f"{name} was asked for, but the model looks like {found.text}"
+            findings.append(Finding("family", "warn", text, f"leave --family out, or serve with {inferred}"))
     found_engines = _engines(engines)
     findings += guarded("filters", partial(checks.check_filters, found_engines))
     findings += _on_engines(found_engines, name, asked=engines)

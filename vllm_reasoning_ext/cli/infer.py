@@ -1,5 +1,6 @@
 """The command `infer`: a model's family, and the commands that serve it."""
 
+import shlex
 from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -60,15 +61,16 @@ def serve_commands(model: str, family: str, engines: dict[str, Engine]) -> dict[
     """
     template = read_model_template(Path(model))[0] if Path(model).is_dir() else ""
     name = Path(model).resolve().name if Path(model).is_dir() else model
+    quoted = shlex.quote(model)
     found: dict[str, dict[str, Any]] = {}
     for engine in engines.values():
         known: Collection[str] | None = engine.tools or None
         parser = tool_parser(engine.name, family, name, template, known)
         if engine.name == "vllm":
-            command = f"vllm serve {model} --reasoning-parser {family}"
+            command = f"vllm serve {quoted} --reasoning-parser {family}"
             tools = f" --enable-auto-tool-choice --tool-call-parser {parser}"
         else:
-            command = f"python -m sglang.launch_server --model-path {model} --reasoning-parser {family}"
+            command = f"python -m sglang.launch_server --model-path {quoted} --reasoning-parser {family}"
             tools = f" --tool-call-parser {parser}"
         found[engine.name] = {
             "command": command + (tools if parser else ""),

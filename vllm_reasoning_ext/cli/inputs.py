@@ -59,8 +59,14 @@ def check_family(name: str, *, inline: bool = False) -> str:
     Raises:
         SetupError: nobody of that name; the message lists the names.
     """
-    if inline and name == "inline":
-        return name
+    if name == "inline":
+        if inline:
+            return name
+        raise SetupError(
+            "inline tags belong to no model, so there is no template or tokenizer to look at",
+            "--family inline",
+            f"choose one of {', '.join(names())}",
+        )
     try:
         return get_family(name.removesuffix("_ext")).name
     except ValueError as error:
