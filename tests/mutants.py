@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from vllm_reasoning_ext.conformance.runner import Case, check_case, load_cases
-from vllm_reasoning_ext.core import splitter
+from vllm_reasoning_ext.core import marker, splitter, start
 from vllm_reasoning_ext.core.families import get_family
 
 MODULES = {"marker": "MarkerGrammar", "harmony": "HarmonyGrammar", "atem": "AtemGrammar"}
@@ -122,8 +122,9 @@ def killer(mutant: Mutant, cases: list[Case]) -> str:
     grammars = dict(splitter._GRAMMARS)
     try:
         exec(compile(mutant.tree, name, "exec"), module.__dict__)
-        # Everything that the rest of the core takes from the module must stay one and the same.
-        module.__dict__["State"] = original.State
+        # The start state is read by the marker grammar too, and asks for its states.
+        if mutant.module == "marker":
+            start.MarkerGrammar, start.State = module.__dict__["MarkerGrammar"], module.__dict__["State"]
         splitter._GRAMMARS[mutant.module] = module.__dict__[MODULES[mutant.module]]
         for case in cases:
             name = case.id
@@ -135,6 +136,7 @@ def killer(mutant: Mutant, cases: list[Case]) -> str:
     finally:
         signal.alarm(0)
         splitter._GRAMMARS.update(grammars)
+        start.MarkerGrammar, start.State = marker.MarkerGrammar, marker.State
     return ""
 
 
@@ -155,6 +157,12 @@ def main() -> None:
     chosen = random.Random(args.seed).sample(found, min(args.sample, len(found)))
     every = sorted(load_cases(), key=lambda case: len(case.text))
     cases = {module: [c for c in every if _grammar(c) == module] for module in MODULES}
+    for module in dict.fromkeys(mutant.module for mutant in chosen):
+        text = Path(str(importlib.import_module(f"vllm_reasoning_ext.core.{module}").__file__)).read_text(
+            encoding="utf-8"
+        )
+        by = killer(Mutant(module, 0, "unchanged", ast.parse(text)), cases[module])
+        assert not by, f"{module}.py unchanged is killed by {by}: no count would mean anything"
     survivors = []
     for mutant in chosen:
         by = killer(mutant, cases[mutant.module])

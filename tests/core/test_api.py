@@ -22,7 +22,8 @@ from vllm_reasoning_ext import (
     register_family,
     split,
 )
-from vllm_reasoning_ext.core.families import get_family, names
+from vllm_reasoning_ext.conformance.char_tokenizer import CharTokenizer
+from vllm_reasoning_ext.core.families import get_family, infer_by_name, names
 from vllm_reasoning_ext.core.holdback import MarkerSet
 
 CORE = Path(package.__file__).parent / "core"
@@ -154,3 +155,53 @@ def test_the_longest_hold_is_kept() -> None:
     assert splitter.max_held == 7
     assert splitter.held == 0
     assert Splitter("inline").held == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("openai/gpt-oss-20b", "gpt_oss"),
+        ("Muse-Glimmer-30B", "muse_glimmer"),
+        ("deepseek-ai/DeepSeek-V3.2", "deepseekv32"),
+        ("deepseek-ai/DeepSeek-V3.1", "qwen3"),
+        ("DeepSeek-R1-Distill-Qwen-1.5B", "qwen3"),
+        ("Qwen/QwQ-32B", "qwen3"),
+        ("MiniMax-M3", "minimax_m3"),
+        ("MiniMax-M2.7", "minimax"),
+        ("google/gemma-4-31b-it", "gemma4"),
+        ("meta/llama-3", None),
+    ],
+)
+def test_the_name_decides_and_says_why(name: str, family: str | None) -> None:
+    found, reason = infer_by_name(name)
+    assert found == family
+    assert repr(name) in reason
+
+
+class Listener:
+    """Writes down what an observer hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[object] = []
+
+    def spelling(self, marker: str, position: int, real: bool | None) -> None:
+        self.heard.append((marker, position, real))
+
+    def text_alone(self, why: str) -> None:
+        self.heard.append(why)
+
+
+def test_an_observer_hears_how_each_spelling_is_read() -> None:
+    tokenizer = CharTokenizer.of_family("qwen3")
+    splitter, listener = Splitter("qwen3", force_reasoning=True, tokenizer=tokenizer), Listener()
+    splitter.observe(listener)
+    splitter.feed("a</think>", [ord(c) for c in "a</think>"])
+    splitter.feed("b</thi", [98, *map(ord, "</thi"), tokenizer.ids["</think>"]])
+    splitter.finish()
+    assert listener.heard == [("</think>", 1, None), ("</think>", 15, True)]
+    splitter, listener = Splitter("qwen3", force_reasoning=True, tokenizer=tokenizer), Listener()
+    splitter.observe(listener)
+    splitter.feed("a", [97, tokenizer.ids["<think>"]])
+    splitter.finish()
+    assert listener.heard == ["control tokens of the output have no text"]
+    Splitter("inline").observe(listener)

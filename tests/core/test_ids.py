@@ -3,8 +3,9 @@
 import pytest
 
 from vllm_reasoning_ext import Splitter, start_state
-from vllm_reasoning_ext.conformance.char_tokenizer import CharTokenizer
-from vllm_reasoning_ext.conformance.runner import load_cases, replay
+from vllm_reasoning_ext.conformance.char_tokenizer import CharTokenizer, Token
+from vllm_reasoning_ext.conformance.runner import Case, load_cases, replay
+from vllm_reasoning_ext.core.families import FAMILIES
 from vllm_reasoning_ext.core.gate import ReasoningTokenCounter, reasoning_ended
 from vllm_reasoning_ext.core.ids import marker_ids
 from vllm_reasoning_ext.core.limits import IDS_PENDING_MAX, TEXT_LAG_MAX
@@ -158,26 +159,114 @@ def test_the_start_state_from_ids_is_that_from_text(case: object) -> None:
     )
 
 
-GATED = [c for c in load_cases() if c.ids != "no" and not c.trimmed and "force_reasoning" not in c.options]
+def test_ids_may_be_named_beside_a_tokenizer() -> None:
+    splitter = Splitter("qwen3", force_reasoning=True, tokenizer=ByteTokenizer(), marker_ids={X: 300})
+    assert replay(splitter, [(f"a{X}b", [*f"a{X}b".encode()])]).reasoning == f"a{X}b"
 
 
-@pytest.mark.parametrize("name", ["qwen3", "deepseekv32", "gemma4", "gpt_oss", "muse_glimmer"])
-def test_the_gates_agree_with_the_splitter(name: str) -> None:
-    """Reasoning ended on ids where the splitter's reasoning ended; and the counter counts its characters."""
-    looked = 0
+def test_a_prompt_of_ids_without_a_turn_is_read_whole() -> None:
+    tokenizer = CharTokenizer(["<|im_start|>", OPEN, X])
+    ids = [token.id for token in tokenizer.tokens("<|im_start|>user\nhi " * 9 + OPEN)]
+    assert start_state(None, "qwen3", prompt_token_ids=ids, tokenizer=tokenizer).kind == "reasoning"
+
+
+def _in_reasoning(case: Case, tokens: list[Token]) -> int:
+    """Count the tokens that stand in the case's reasoning pieces."""
+    kinds = [kind for kind, text in case.split if kind[0] != "+" for _ in text]
+    at = total = 0
+    for token in tokens:
+        total += kinds[at] == "reasoning"
+        at += len(token.text)
+    return total
+
+
+def _dropped_blanks(case: Case) -> int:
+    """Count the blanks in marker pieces: a counter may count them, as the model wrote them inside the block."""
+    return sum(c.isspace() for kind, text in case.split if kind == "marker" for c in text)
+
+
+# A call in a block, a broken header, a repeated opener, a cut label: there the counter is an estimate.
+ROUGH = ("call", "dsml", "broken", "opener-repeated", "label", "span", "start-real", "channel-plain")
+GATED = [case for case in load_cases() if case.ids != "no" and not case.trimmed and "tags" not in case.options]
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_the_counter_counts_the_tokens_of_reasoning(name: str) -> None:
+    """On every case with ids: the tokens in reasoning pieces, give or take dropped blanks."""
+    tokenizer, numbers = CharTokenizer.of_family(name), marker_ids(name, CharTokenizer.of_family(name))
+    wrong = []
     for case in GATED:
-        plain = case.why.startswith(
-            ("SPEC 5.1 closer: the first", "SPEC 5.2 message", "SPEC 5.3 header, body", "SPEC 5.1 blanks: nothing")
-        )
-        if case.family != name or not plain:
+        if case.family != name or any(word in case.id for word in ROUGH):
             continue
-        looked += 1
-        tokenizer = CharTokenizer.of_family(name)
-        numbers = marker_ids(name, tokenizer)
         tokens = list(tokenizer.tokens(case.text, case.quoted))
-        ids = [token.id for token in tokens]
-        ended = [reasoning_ended(name, ids[: n + 1], [ids[n]], numbers, tokenizer.decode) for n in range(len(ids))]
-        assert any(ended), case.id
-        counter = ReasoningTokenCounter(name, numbers, start_state(case.options["prompt"], name), tokenizer.decode)
-        assert counter.feed(ids) == len(case.shown("reasoning")), case.id
-    assert looked
+        start = Splitter(name, **case.options).start
+        counter = ReasoningTokenCounter(
+            name, numbers, start, tokenizer.decode, tools=case.options.get("tools") is not False
+        )
+        total = counter.feed([token.id for token in tokens])
+        least = _in_reasoning(case, tokens)
+        if not least <= total <= least + _dropped_blanks(case):
+            wrong.append((case.id, total, least))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_reasoning_ends_where_a_real_token_ends_it(name: str) -> None:
+    """`reasoning_ended`: for the delta that holds it, and for no delta before."""
+    tokenizer = CharTokenizer.of_family(name)
+    numbers = marker_ids(name, tokenizer)
+    before, end = {
+        "gpt_oss": ("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final", "<|message|>"),
+        "muse_glimmer": (" to=self<|message|>a<|eom|><|start|>assistant to=user", "<|message|>"),
+    }.get(name, ("a", FAMILIES[name].closer))
+    ids = [token.id for token in tokenizer.tokens(before + end + "b")]
+    at = len(ids) - 2
+    answers = [reasoning_ended(name, ids[: n + 1], ids[n : n + 1], numbers, tokenizer.decode) for n in range(len(ids))]
+    assert answers == [n == at for n in range(len(ids))]
+    assert reasoning_ended(name, ids, ids, numbers, tokenizer.decode)
+    quoted = [ord(c) for c in before + end]
+    assert not reasoning_ended(name, quoted, quoted[-1:], numbers, tokenizer.decode)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "ended"),
+    [
+        ("gpt_oss", "<|channel|>analysis<|message|>", False),
+        ("gpt_oss", "<|channel|>commentary to=functions.f<|message|>", None),
+        ("gpt_oss", "<|message|>", True),
+        ("muse_glimmer", " to=self<|message|>", False),
+        ("muse_glimmer", " to=self<|message|>a to=user<|message|>", True),
+        ("muse_glimmer", " to=self<|message|>a<|message|>", False),
+        ("muse_glimmer", " to=self<|message|>a to=self<|message|>", False),
+    ],
+)
+def test_what_a_message_opens(name: str, text: str, ended: bool | None) -> None:
+    tokenizer = CharTokenizer.of_family(name)
+    ids, numbers = [token.id for token in tokenizer.tokens(text)], marker_ids(name, tokenizer)
+    answer = reasoning_ended(name, ids, ids[-1:], numbers, tokenizer.decode)
+    assert ended is None or answer is ended
+    assert not reasoning_ended(name, ids, ids[-1:], numbers)
+
+
+def test_a_closer_of_several_tokens_is_found_in_the_text() -> None:
+    tokenizer = ByteTokenizer()
+    ids = [*f"a{X}b".encode()]
+    answers = [reasoning_ended("qwen3", ids[: n + 1], ids[n : n + 1], {}, tokenizer.decode) for n in range(len(ids))]
+    assert answers == [n == len(ids) - 2 for n in range(len(ids))]
+    assert not reasoning_ended("qwen3", ids, ids, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "rest"),
+    [
+        ("gpt_oss", "<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
+        ("muse_glimmer", " to=self<|message|>", "to=user<|message|>"),
+    ],
+)
+def test_the_counter_on_long_bodies(name: str, start: str, rest: str) -> None:
+    """Bodies longer than any header: what is kept of them for a header is forgotten, the count is exact."""
+    tokenizer = CharTokenizer.of_family(name)
+    header = Splitter(name, "<|start|>assistant").start
+    counter = ReasoningTokenCounter(name, marker_ids(name, tokenizer), header, tokenizer.decode)
+    text = start + "x" * 1000 + rest + "y" * 1000
+    assert counter.feed([token.id for token in tokenizer.tokens(text)]) == 1000

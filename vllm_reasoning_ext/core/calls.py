@@ -4,7 +4,7 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-from vllm_reasoning_ext.core.families import BLANKS, NAME, ONE_SPACE, Family, Shape
+from vllm_reasoning_ext.core.families import BLANKS, ONE_SPACE, Family, Shape
 
 NAME_MAX = 64
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -68,7 +68,7 @@ def _match_shape(shape: Shape, text: str) -> tuple[Verdict, str]:
             at += text.startswith(" ", at)
         elif piece.what == BLANKS:
             at = end - len(text[at:].lstrip())
-        elif piece.what == NAME:
+        else:
             found = _NAME.match(text, at)
             if found is None:
                 return (Verdict.MAYBE if at == end else Verdict.NO), literal

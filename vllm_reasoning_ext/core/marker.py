@@ -279,7 +279,7 @@ class MarkerGrammar:
             self._call_marker = text
             self._held, self._after, self._call_closers = [], "", ()
             self.state = State.CHECK
-        elif text:
+        else:
             self._block_text(text)
 
     # A tool marker inside a block: held until it is decided

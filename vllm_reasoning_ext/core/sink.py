@@ -79,8 +79,6 @@ class Sink:
         self._answer_open = True
 
     def answer(self, text: str) -> None:
-        if not text:
-            return
         if self._answer_open:
             self._answer_open = False
             if self.answer_last and self.answer_last != "\n":
