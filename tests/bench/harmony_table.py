@@ -39,7 +39,9 @@ def main() -> int:
                 shown = reply if isinstance(reply, str) else " | ".join(map(repr, reply))
                 print(f"  {label:12} {mode:9} {shown}{mark}")
     total = len(HARMONY_WIRES)
-    print(f"\nright in both modes: ours {right['gpt_oss']} of {total}, vLLM {version} {right['openai_gptoss']} of {total}")
+    print(
+        f"\nright in both modes: ours {right['gpt_oss']} of {total}, vLLM {version} {right['openai_gptoss']} of {total}"
+    )
     return 0 if right["gpt_oss"] == total else 1
 
 

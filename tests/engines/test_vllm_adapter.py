@@ -1,11 +1,14 @@
 """The adapter's answers outside the text path: start-up, request, ids, counts."""
 
+import inspect
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 pytest.importorskip("vllm", reason="needs vLLM: bash tests/envs/vllm.sh builds its environment")
+
+from vllm.parser.parser_manager import ParserManager
 
 from tests.support.byte_tokenizer import byte_tokenizer
 from tests.support.vllm_drive import Case, compose
@@ -35,6 +38,8 @@ def test_a_tokenizer_without_the_markers_is_a_clear_start_up_error(family: str, 
     assert "<|start|>" in caught.value.problem
     assert family in caught.value.problem
     assert "doctor" in caught.value.remedy
+    if "tokenizer" not in inspect.signature(ParserManager.get_parser).parameters:
+        return  # before 0.32 vLLM constructs the parser at start-up too, and lets the error through as it is
     with pytest.raises(TypeError, match=f"--reasoning-parser {family} cannot be used.*<|start|>.*Remedy"):
         compose(family, None, tokenizer)
 
