@@ -13,15 +13,15 @@ SURFACES = ("chat", "messages", "responses")
 
 def sse(events: Iterable[Any], named: bool = False, newline: str = "\n") -> bytes:
     """Write events: dictionaries as JSON, strings as they are ("[DONE]"), bytes verbatim."""
-    out = b""
+    out: list[bytes] = []
     for event in events:
         if isinstance(event, bytes):
-            out += event
+            out.append(event)
             continue
         name = f"event: {event['type']}{newline}" if named else ""
         data = event if isinstance(event, str) else json.dumps(event)
-        out += f"{name}data: {data}{newline}{newline}".encode()
-    return out
+        out.append(f"{name}data: {data}{newline}{newline}".encode())
+    return b"".join(out)
 
 
 def decoded(data: bytes) -> list[Any]:
