@@ -208,6 +208,21 @@ def test_two_tokenizer_workers(servers: Servers, models: Any, tmp_path_factory: 
                 assert visible(ask(served, surface, wire)) == visible(expected(wire)), wire.name
 
 
+def test_increments_of_several_tokens(servers: Servers, models: Any, tmp_path_factory: Any) -> None:
+    servers.stop()
+    setup = SETUPS[0]
+    model, tokenizer = models(setup.family)
+    # Each item of SGLang's stream then holds only what is new, five tokens at a time.
+    options = ["--incremental-streaming-output", "--stream-interval", "5"]
+    args = [*arguments(setup.family, setup.tool_parser), *options]
+    with running(tmp_path_factory.mktemp("increments"), model, *args) as server:
+        served = Served(setup, server, tokenizer)
+        for wire in wires_of(setup.family):
+            for name in SURFACES:
+                if name.endswith("stream") and can_ask(wire, name):
+                    assert visible(ask(served, SURFACES[name], wire)) == visible(expected(wire)), wire.name
+
+
 def test_a_foreign_tokenizer_stops_the_start(servers: Servers, models: Any, tmp_path_factory: Any) -> None:
     servers.stop()
     model, _ = models("qwen3")
