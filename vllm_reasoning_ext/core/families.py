@@ -250,6 +250,8 @@ def get_family(name: str) -> Family:
     for record in FAMILIES.values():
         if name in record.aliases:
             return record
+    if name == "inline":
+        raise ValueError("'inline' is no family with markers of its own; only Splitter and split() take it.")
     known = [*names(), "inline"]
     near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""

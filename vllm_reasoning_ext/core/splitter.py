@@ -123,7 +123,10 @@ class Splitter:
         self._end: Callable[[], Sequence[Event]]
         if family == "inline":
             self.family = family
-            self.start = StartState("undecided", reason="inline tags are looked for in the output alone")
+            self.start = StartState(
+                "reasoning" if force_reasoning else "undecided",
+                reason="force_reasoning=True" if force_reasoning else "inline tags are looked for in the output alone",
+            )
             inline = Inline(tags, where, unclosed, joiner, max_buffer_bytes, force_reasoning, self._sink)
             self._advance = lambda text, token_ids: inline.feed(text)
             self._end = inline.finish
