@@ -270,3 +270,20 @@ def test_the_counter_on_long_bodies(name: str, start: str, rest: str) -> None:
     counter = ReasoningTokenCounter(name, marker_ids(name, tokenizer), header, tokenizer.decode)
     text = start + "x" * 1000 + rest + "y" * 1000
     assert counter.feed([token.id for token in tokenizer.tokens(text)]) == 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "total"),
+    [
+        # The call's tokens: a tag, nine characters, a tag.
+        pytest.param('ab<tool_call>{"a": 1}!</tool_call> no</think>c', 2 + 11 + 3, id="a draft is reasoning"),
+        pytest.param('ab<tool_call>{"a": 1}!</tool_call></think>c', 2, id="a call is not"),
+        pytest.param('ab<tool_call>{"a"</think>c', 2 + 5, id="a quoted one is"),
+        pytest.param('ab<tool_call>{"' + "v" * 600 + "</tool_call></think>c", 2, id="a long one is not"),
+    ],
+)
+def test_the_counter_on_calls_in_a_block(text: str, total: int) -> None:
+    tokenizer = CharTokenizer.of_family("qwen3")
+    start = Splitter("qwen3", force_reasoning=True).start
+    counter = ReasoningTokenCounter("qwen3", marker_ids("qwen3", tokenizer), start, tokenizer.decode)
+    assert counter.feed([token.id for token in tokenizer.tokens(text)]) == total

@@ -249,7 +249,5 @@ class ReasoningTokenCounter:
 
     def _switch_length(self) -> int:
         """Count the last ids that spell `to=name`: they were counted as reasoning before they were a header."""
-        for count in range(1, len(self._recent) + 1):
-            if "to=" in self._decode(self._recent[-count:]):
-                return count
-        return 0
+        counts = range(1, len(self._recent) + 1)
+        return next((count for count in counts if "to=" in self._decode(self._recent[-count:])), 0)
