@@ -5,9 +5,11 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import pytest
 from tokenizers.decoders import DecodeStream
 from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
 from vllm.parser.parser_manager import ParserManager
+from vllm.tool_parsers import ToolParserManager
 
 from tests.support.byte_tokenizer import VOCABULARIES, byte_tokenizer
 from vllm_reasoning_ext.serve.wires import CUT, Wire, script_ids
@@ -97,8 +99,21 @@ class Case:
         return Reply(reasoning or "", content or "", found)
 
 
+def needs_tool_parser(name: str | None) -> None:
+    """Skip where this vLLM has no such tool parser, or only compiled (a tree of Python files then lacks it)."""
+    if name is None:
+        return
+    try:
+        found = ToolParserManager.get_tool_parser(name)
+    except KeyError:
+        pytest.skip(f"this vLLM has no tool parser {name}")
+    if any("rust_tool_parser" in base.__module__ for base in found.__mro__):
+        pytest.importorskip("vllm._rust_tool_parser", reason="this vLLM's tool parser is compiled, the tree is not")
+
+
 def compose(name: str, tool: str | None, tokenizer: Any) -> Any:
     """Compose a Parser class; older vLLM has no `tokenizer` argument."""
+    needs_tool_parser(tool)
     options: dict[str, Any] = {
         "reasoning_parser_name": name,
         "tool_parser_name": tool,
