@@ -48,9 +48,10 @@ class GuardedSplitter:
 
     def feed(self, text: str, token_ids: Sequence[int] | None = None) -> Delta:
         """Feed one delta; after a fault the text is content."""
-        if self._splitter is not None:
+        splitter = self._splitter
+        if splitter is not None:
             try:
-                return self._splitter.feed(text, token_ids=token_ids)
+                return splitter.feed(text, token_ids)
             except Exception as error:
                 return self._give_up(error, text)
         return Delta.of_content(text) if text else Delta()

@@ -15,7 +15,7 @@ from vllm_reasoning_ext.engines import vllm_metrics
 from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.handover import IdWindow
 from vllm_reasoning_ext.engines.register import vllm_log
-from vllm_reasoning_ext.engines.vllm_lookup import delegating_parser
+from vllm_reasoning_ext.engines.vllm_lookup import DeltaMessage, delegating_parser
 from vllm_reasoning_ext.engines.vllm_message import finish_reason, message, offers_tools, shows_reasoning
 
 NEEDED: Final = ("_extract_tool_calls_streaming", "_extract_tool_calls", "_append_unstreamed_tool_args")
@@ -192,16 +192,17 @@ class _Stream:
         """Parse one delta that is not the last."""
         self._output += len(ids)
         delta = self._splitter.feed(text, ids)
-        if delta.reasoning:
+        reasoning = delta.reasoning
+        if reasoning:
             self._thought = True
         if self._reads and not self._only_slices:
             self._window.track(text, ids, delta)
         if not delta.content:
-            return message(delta.reasoning, "") if self._shows else None
+            # Nearly every delta of a thought ends here.
+            return DeltaMessage(reasoning=reasoning) if reasoning and self._shows else None
         self._answered = self._answered or not delta.content.isspace()
-        if not self._reads:
-            return message(delta.reasoning if self._shows else "", delta.content)
-        return self._route(delta, delta.reasoning if self._shows else "")
+        shown = reasoning if self._shows else ""
+        return self._route(delta, shown) if self._reads else message(shown, delta.content)
 
     def last(self, text: str, ids: Sequence[int]) -> Any:
         """Parse the last delta and release what is held."""
