@@ -25,7 +25,7 @@ from vllm_reasoning_ext.core.families import get_family
 
 MODULES = {"marker": "MarkerGrammar", "harmony": "HarmonyGrammar", "atem": "AtemGrammar"}
 SECONDS = 20
-"""A mutant that makes one case take longer is killed: it does not end."""
+"""Of processor time: a mutant that makes one case take longer is killed: it does not end."""
 
 _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -128,13 +128,13 @@ def killer(mutant: Mutant, cases: list[Case]) -> str:
         splitter._GRAMMARS[mutant.module] = module.__dict__[MODULES[mutant.module]]
         for case in cases:
             name = case.id
-            signal.alarm(SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS)
             if next(check_case(case), None) is not None:
                 return case.id
     except Exception:
         return f"{name} (raises)"
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         splitter._GRAMMARS.update(grammars)
         start.MarkerGrammar, start.State = marker.MarkerGrammar, marker.State
     return ""
@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("--module", choices=MODULES)
     parser.add_argument("--show", action="store_true", help="print every mutant and what killed it")
     args = parser.parse_args()
-    signal.signal(signal.SIGALRM, _too_long)
+    signal.signal(signal.SIGPROF, _too_long)
     found = [mutant for module in ([args.module] if args.module else MODULES) for mutant in mutants(module)]
     print(f"{len(found)} mutants are possible", flush=True)
     chosen = random.Random(args.seed).sample(found, min(args.sample, len(found)))

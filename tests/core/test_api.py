@@ -106,6 +106,22 @@ def test_misuse_names_the_remedy(options: dict[str, object], words: str) -> None
     assert words in str(error.value)
 
 
+def test_the_floor_says_that_it_happened() -> None:
+    splitter = Splitter("qwen3", force_reasoning=True, floor="promote")
+    assert splitter.feed("only this").content == ""
+    assert splitter.finish("stop").content == "only this"
+    assert splitter.floored
+    splitter = Splitter("qwen3", force_reasoning=True, floor="promote")
+    assert not splitter.feed("")
+    assert not splitter.finish("stop")
+    assert not splitter.floored
+
+
+def test_inline_is_no_family() -> None:
+    with pytest.raises(ValueError, match="no family with markers"):
+        get_family("inline")
+
+
 def test_names_hold_the_aliases() -> None:
     assert {"glm", "gpt-oss", *FAMILIES} == set(names())
     assert get_family("glm") is FAMILIES["qwen3"]
