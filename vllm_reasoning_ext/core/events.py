@@ -76,6 +76,11 @@ class Delta:
         return delta
 
     @property
+    def plain(self) -> bool:
+        """True for one piece of reasoning or content and nothing else, which is cheaper to ask than `events`."""
+        return self._events is None
+
+    @property
     def events(self) -> tuple[Event, ...]:
         if self._events is None:
             kind, text = (REASONING, self.reasoning) if self.reasoning else (CONTENT, self.content)

@@ -132,7 +132,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         splitter = self._splitter or self.begin()
         delta = splitter.feed(delta_text, delta_token_ids)
         if self._channels:
-            if delta.reasoning == delta_text and not delta.content:
+            if delta.plain:
                 self._header = ""
             elif any(event.kind is TOOL for event in delta.events):
                 return self._hand_over(splitter, delta)
