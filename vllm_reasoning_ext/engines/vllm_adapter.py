@@ -45,8 +45,9 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
     engine_based_streaming = True
 
     def __init__(self, tokenizer: Any, *args: Any, **kwargs: Any) -> None:
+        known = vocabulary(self.family, tokenizer)  # first: its error is the clear one
         super().__init__(tokenizer, *args, **kwargs)
-        self.vocabulary = vocabulary(self.family, tokenizer)
+        self.vocabulary = known
         self._channels = self.family.grammar != "marker"
         template = kwargs.get("chat_template_kwargs") or {}
         self.floor = "promote" if template.get("force_nonempty_content") is True else "off"
