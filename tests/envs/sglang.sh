@@ -5,7 +5,7 @@
 #
 # It lies outside the checkout, in a folder named after the hash of the pins and of this script, so that a
 # change of either builds a new one. SGLANG_TEST_PYTHON=/path/python uses an environment of your own instead;
-# SGLANG_TEST_CACHE=DIR puts the cache elsewhere. Building takes about three minutes and 2.7 GB.
+# SGLANG_TEST_CACHE=DIR puts the cache elsewhere. Building takes about three minutes and 2.8 GB.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
