@@ -15,6 +15,7 @@ from vllm_reasoning_ext.serve.wires import Wire, cut_at, script_ids
 
 ROOT = Path(__file__).parents[2]
 SCRIPTED_ENGINE = Path(__file__).parent / "scripted_engine.py"
+VLLM_CLI = Path(__file__).parent / "vllm_cli.py"
 
 
 def vllm_python() -> str:
@@ -70,8 +71,10 @@ def start_vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
     python = vllm_python()
     running: dict[tuple[Any, ...], Scripted] = {}
 
-    def start(family: str, *flags: str, engine: bool = False, env: tuple[tuple[str, str], ...] = ()) -> Scripted:
-        key = (family, flags, engine, env)
+    def start(
+        family: str, *flags: str, engine: bool = False, cli: bool = False, env: tuple[tuple[str, str], ...] = ()
+    ) -> Scripted:
+        key = (family, flags, engine, cli, env)
         if key not in running:
             for other in running.values():
                 other.server.stop()
@@ -84,7 +87,13 @@ def start_vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
             common += ["--chat-template", str(ROOT / "templates" / f"{family}.jinja"), *flags]
             if engine:
                 common += ["--logits-processors", "vllm_reasoning_ext.serve.scripted:ScriptedLogits"]
-            server = VllmServer(common, log, python=python, env=dict(env), script=None if engine else SCRIPTED_ENGINE)
+            server = VllmServer(
+                common,
+                log,
+                python=python,
+                env=dict(env),
+                script=VLLM_CLI if cli else None if engine else SCRIPTED_ENGINE,
+            )
             running[key] = Scripted(server.__enter__(), tokenizer)
         return running[key]
 
