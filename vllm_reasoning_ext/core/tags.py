@@ -61,11 +61,12 @@ def _checked(pair: Sequence[str]) -> TagPair:
 class Needles:
     """Spellings in order of preference: the leftmost place wins, at one place the first listed."""
 
-    __slots__ = ("_partial", "_search", "spellings")
+    __slots__ = ("_absent", "_partial", "_search", "spellings")
 
     def __init__(self, spellings: Sequence[str]) -> None:
         self.spellings = tuple(spellings)
-        self._partial = MarkerSet(spellings).partial
+        markers = MarkerSet(spellings)
+        self._absent, self._partial = markers.absent, markers.partial
         # No groups: only then does the engine skip to the first characters at C speed.
         self._search = re.compile("|".join(map(re.escape, self.spellings))).search
 
@@ -75,6 +76,8 @@ class Needles:
         Returns:
             its place and its number; or, with number -1, the place from which the text has to be held.
         """
+        if start == 0 and self._absent(text):
+            return len(text), -1  # at C speed; later starts would look at the same text again
         hold = len(text) if final else self._partial(text, start)
         found = self._search(text, start)
         if found is None or hold < found.start():
