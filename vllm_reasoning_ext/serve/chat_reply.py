@@ -42,8 +42,7 @@ def from_body(body: Any, choice: int = 0) -> ChatReply:
     found = body["choices"][choice]
     message = found["message"]
     calls = tuple(
-        (call["function"]["name"], _decoded(call["function"]["arguments"]))
-        for call in message.get("tool_calls") or ()
+        (call["function"]["name"], _decoded(call["function"]["arguments"])) for call in message.get("tool_calls") or ()
     )
     return ChatReply(
         message.get("reasoning") or "",

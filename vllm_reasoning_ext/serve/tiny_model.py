@@ -46,9 +46,7 @@ TOKENS: Final[dict[str, Tokens]] = {
         ("<|endoftext|>", "<|user|>", "<|observation|>"),
     ),
     "minimax": Tokens(_MINIMAX, (*_THINK, "<minimax:tool_call>", "</minimax:tool_call>"), ("[e~[",)),
-    "minimax_m3": Tokens(
-        _MINIMAX, ("<mm:think>", "</mm:think>", "]<]minimax[>[", *_CALL, *_THINK), ("[e~[",)
-    ),
+    "minimax_m3": Tokens(_MINIMAX, ("<mm:think>", "</mm:think>", "]<]minimax[>[", *_CALL, *_THINK), ("[e~[",)),
     "gemma4": Tokens(
         (
             *("<eos>", "<bos>", "<|tool>", "<tool|>", "<|tool_call>", "<tool_call|>", "<|tool_response>"),
