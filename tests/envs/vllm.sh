@@ -4,7 +4,7 @@
 #   PY=$(bash tests/envs/vllm.sh)
 #
 # Without a GPU it is vLLM's CPU build, outside the checkout, in a folder named after the hash of the pins and of
-# this script, so that a change of either builds a new one (about three minutes, 3 GB; a python3.11 is needed).
+# this script, so that a change of either builds a new one (about three minutes, 3 GB; python 3.11 or newer is needed).
 # Used instead, with only this package installed into it:
 #   VLLM_EXT_VLLM_PYTHON=/path/python   an environment of your own that has vLLM
 #   the active python3, if it can import vLLM (a CUDA host)
@@ -12,7 +12,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-base=${PYTHON:-python3.11}
+base=${PYTHON:-$(command -v python3.11 || command -v python3)}
 torch=2.13.0
 
 install_package() { # the entry points must belong to this checkout, not to the one that built the environment
