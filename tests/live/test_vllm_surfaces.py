@@ -188,6 +188,28 @@ def test_responses(served: tuple[str, Scripted], stream: bool) -> None:
         assert Seen(reasoning, answer, tuple(calls)) == wanted(wire), wire.name
 
 
+# The prompt decides
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_prompt_decides_not_the_switch(start_vllm: Start, stream: bool) -> None:
+    """A template that ignores enable_thinking opens the block all the same: chat and Responses."""
+    scripted = start_vllm("qwen3", *FLAGS["qwen3"], "--enable-auto-tool-choice")
+    kwargs = {"revision": "2507-thinking", "enable_thinking": False}
+    wire = Wire("ignored switch", "qwen3", "Six times seven.\n</think>\n\nIt is 42.<|im_end|>", kwargs=kwargs)
+    want = Seen("Six times seven.", "It is 42.")
+    assert chat(scripted, wire, stream=stream) == [want]
+    made = openai_client(scripted).responses.create(
+        model="tiny",
+        input="What is six times seven?",
+        extra_body=script(scripted, wire) | {"chat_template_kwargs": kwargs},
+        stream=stream,
+    )
+    if stream:
+        made = next(event.response for event in made if event.type == "response.completed")
+    assert read_items(made.output) == want
+
+
 # Messages
 
 
