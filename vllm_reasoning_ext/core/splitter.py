@@ -1,44 +1,21 @@
 """The splitter: text and token ids in, reasoning and answer out; the one path that every surface uses."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from vllm_reasoning_ext.core.atem import AtemGrammar
 from vllm_reasoning_ext.core.events import Delta, Event
 from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.floor import Floor
-from vllm_reasoning_ext.core.harmony import HarmonyGrammar
+from vllm_reasoning_ext.core.grammars import FamilyGrammar, make_grammar
 from vllm_reasoning_ext.core.holdback import marker_set
 from vllm_reasoning_ext.core.ids import make_track
 from vllm_reasoning_ext.core.inline import Inline
-from vllm_reasoning_ext.core.lexer import Grammar, Lexer, Observer
-from vllm_reasoning_ext.core.marker import MarkerGrammar
+from vllm_reasoning_ext.core.lexer import Lexer, Observer
 from vllm_reasoning_ext.core.sink import Sink
 from vllm_reasoning_ext.core.start import start_state
 from vllm_reasoning_ext.core.state import StartState
 
 _EMPTY = Delta()
-
-
-class _Grammar(Grammar, Protocol):
-    ended_by: str
-
-    @property
-    def plain(self) -> str: ...
-
-    @property
-    def held(self) -> int: ...
-
-    def run(self, text: str) -> str: ...
-
-    def finish(self) -> None: ...
-
-
-_GRAMMARS: dict[str, type[MarkerGrammar] | type[HarmonyGrammar] | type[AtemGrammar]] = {
-    "marker": MarkerGrammar,
-    "harmony": HarmonyGrammar,
-    "atem": AtemGrammar,
-}
 
 
 class Splitter:
@@ -113,7 +90,7 @@ class Splitter:
         self._floor = Floor() if floor == "promote" else None
         self.floored = False
         self.max_held = 0
-        self._grammar: _Grammar | None = None
+        self._grammar: FamilyGrammar | None = None
         self._lexer: Lexer | None = None
         self._plain = ""
         self._run: Callable[[str], str] | None = None
@@ -142,7 +119,7 @@ class Splitter:
             force_reasoning=force_reasoning,
         )
         markers = marker_set(record.markers)
-        grammar: _Grammar = _GRAMMARS[record.grammar](record, self.start, self._sink, tools is not False)
+        grammar = make_grammar(record, self.start, self._sink, tools is not False)
         track = make_track(record, markers, tokenizer, marker_ids)
         self._grammar = grammar
         self._lexer = Lexer(

@@ -12,8 +12,8 @@ from functools import partial
 from pkgutil import resolve_name
 from typing import Any, Final
 
+from vllm_reasoning_ext.core.count import ReasoningTokenCounter
 from vllm_reasoning_ext.core.families import Family
-from vllm_reasoning_ext.core.gate import ReasoningTokenCounter
 from vllm_reasoning_ext.core.start import start_state
 from vllm_reasoning_ext.engines import sglang_output
 from vllm_reasoning_ext.engines.sglang_adapter import (

@@ -12,9 +12,10 @@ The ids methods are called by the engine core for structured output and must be 
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
+from vllm_reasoning_ext.core.count import ReasoningTokenCounter
 from vllm_reasoning_ext.core.events import CONTENT, MARKER, REASONING, TOOL, Delta, Event
 from vllm_reasoning_ext.core.families import FAMILIES, Family
-from vllm_reasoning_ext.core.gate import ReasoningTokenCounter, reasoning_ended
+from vllm_reasoning_ext.core.gate import reasoning_ended
 from vllm_reasoning_ext.core.start import start_state
 from vllm_reasoning_ext.engines import vllm_compose, vllm_metrics
 from vllm_reasoning_ext.engines.guard import GuardedSplitter

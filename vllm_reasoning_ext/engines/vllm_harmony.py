@@ -12,9 +12,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from vllm_reasoning_ext.core.count import ReasoningTokenCounter
 from vllm_reasoning_ext.core.events import CONTENT, MARKER, REASONING, TOOL, Event
 from vllm_reasoning_ext.core.families import get_family
-from vllm_reasoning_ext.core.gate import ReasoningTokenCounter
 from vllm_reasoning_ext.core.harmony import CHANNEL, CLOSERS, MESSAGE, START
 from vllm_reasoning_ext.engines import vllm_compose, vllm_metrics
 from vllm_reasoning_ext.engines.register import vllm_log
