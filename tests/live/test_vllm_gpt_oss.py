@@ -1,6 +1,6 @@
 """`--reasoning-parser gpt_oss` on a model of vLLM's type gpt_oss: chat and Responses on the real API server.
 
-The engine core is scripted: only the API server knows that parser, and the CPU engine has no gpt_oss kernels to run.
+The engine core is scripted: only the API server knows that parser. The real CPU engine was not tried with this type.
 """
 
 import json
