@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from vllm_reasoning_ext.conformance.runner import Case, check_case, load_cases
-from vllm_reasoning_ext.core import marker, splitter, start
+from vllm_reasoning_ext.core import grammars as registry
+from vllm_reasoning_ext.core import marker, start
 from vllm_reasoning_ext.core.families import get_family
 
 MODULES = {"marker": "MarkerGrammar", "harmony": "HarmonyGrammar", "atem": "AtemGrammar"}
@@ -119,13 +120,13 @@ def killer(mutant: Mutant, cases: list[Case]) -> str:
     module = types.ModuleType(name)
     original = importlib.import_module(name)
     module.__dict__.update({"__name__": name, "__file__": original.__file__})
-    grammars = dict(splitter._GRAMMARS)
+    saved = dict(registry._GRAMMARS)
     try:
         exec(compile(mutant.tree, name, "exec"), module.__dict__)
         # The start state is read by the marker grammar too, and asks for its states.
         if mutant.module == "marker":
             start.MarkerGrammar, start.State = module.__dict__["MarkerGrammar"], module.__dict__["State"]
-        splitter._GRAMMARS[mutant.module] = module.__dict__[MODULES[mutant.module]]
+        registry._GRAMMARS[mutant.module] = module.__dict__[MODULES[mutant.module]]
         for case in cases:
             name = case.id
             signal.setitimer(signal.ITIMER_PROF, SECONDS)
@@ -135,7 +136,7 @@ def killer(mutant: Mutant, cases: list[Case]) -> str:
         return f"{name} (raises)"
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        splitter._GRAMMARS.update(grammars)
+        registry._GRAMMARS.update(saved)
         start.MarkerGrammar, start.State = marker.MarkerGrammar, marker.State
     return ""
 

@@ -100,7 +100,10 @@ class ReasoningTokenCounter:
 
     def _read(self, number: int) -> None:
         """Feed one token to the grammar and settle the tokens whose characters are decided."""
-        text = self._by_id.get(number) or self._decode([number])
+        try:
+            text = self._by_id.get(number) or self._decode([number])
+        except Exception:  # an id that no vocabulary has: it has no text
+            text = ""
         if not text:
             return
         self._open.append([len(text), 0])

@@ -49,6 +49,7 @@ class IdTrack:
     __slots__ = (
         "_adrift",
         "_base",
+        "_broken",
         "_by_id",
         "_decode",
         "_length",
@@ -74,6 +75,7 @@ class IdTrack:
         self._length = 0  # characters decoded so far
         self._spans: set[tuple[int, int]] = set()  # where the control tokens of the tail stand
         self._base = 0  # how far decoded and fed text have drifted apart at the last match
+        self._broken = False  # the tokenizer could not decode an id
         self._adrift = False  # ids have been forgotten since, so that is not known
         self.plain = True  # the lexer has met no character that a marker begins with since the last reading
 
@@ -83,7 +85,7 @@ class IdTrack:
         Returns:
             False when the text has fallen so far behind that the two no longer belong together.
         """
-        if len(self._queue) > TEXT_LAG_MAX:
+        if self._broken or len(self._queue) > TEXT_LAG_MAX:
             return False
         # Before the new ids: the text of those that came earlier has come, but for what it may lag behind.
         if len(self._pending) > IDS_PENDING_MAX:
@@ -99,8 +101,7 @@ class IdTrack:
         Returns:
             True or False; None when decoded ids and text disagree.
         """
-        self._read()
-        if not self._queue:
+        if not self._read() or not self._queue:
             return None
         spelling = self._queue.popleft()
         drift = spelling.position - position - self._base
@@ -112,11 +113,22 @@ class IdTrack:
 
     def leftover(self) -> list[str]:
         """List the control tokens whose text never came, in order (trimmed stop tokens)."""
-        self._read()
+        if not self._read():
+            return []
         return [s.marker for s in self._queue if s.real]
 
-    def _read(self) -> None:
-        """Decode what is pending and queue the spellings in it."""
+    def _read(self) -> bool:
+        """Decode what is pending and queue the spellings in it; False when the tokenizer cannot decode it."""
+        try:
+            self._decode_pending()
+        except Exception:
+            # Ids that no vocabulary has: whatever a tokenizer raises for them, the text decides then.
+            self._pending.clear()
+            self._queue.clear()
+            self._broken = True
+        return not self._broken
+
+    def _decode_pending(self) -> None:
         pending, run, done = self._pending, [], 0
         pieces = [self._tail]
         length = self._length
