@@ -182,7 +182,6 @@ def _holds(holds: Sequence[Hold], spans: Sequence[_Span]) -> Iterator[Note]:
 
 def _policies(recorder: Recorder, spans: Sequence[_Span], record: Family | None) -> Iterator[Note]:
     splitter = recorder.splitter
-    markers = {marker for marker, _, _ in recorder.spellings}
     block, tail = splitter.start.kind == "reasoning", ""
     for start, _, event in spans:
         if event.synthetic:
@@ -194,10 +193,10 @@ def _policies(recorder: Recorder, spans: Sequence[_Span], record: Family | None)
         elif event.kind is not MARKER:
             block = False
     end = spans[-1][1] if spans else 0
-    if record is not None and record.grammar == "marker":
+    if record is not None:
         if splitter.ended_by == "tool":
             yield Note("policy", end, "", "a tool call ended the block without its closer")
-        elif block and tail and record.closer not in markers:
+        elif block and tail and not splitter.ended_by:
             yield Note("policy", end, "", "the block was never closed: what it held is reasoning")
 
 
