@@ -47,12 +47,12 @@ smoke-cuda: ## the demo on the vLLM of the active python3, with its GPU (never r
 	&& "$$PY" -m vllm_reasoning_ext.serve.demo --cuda
 
 test-vllm: ## contract and live tests, in the vLLM environment
-	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m pytest -m vllm tests/engines tests/live
+	PY=$$(bash tests/envs/vllm.sh) && bash tests/twice.sh "$$PY" -m vllm tests/engines tests/live
 
 .PHONY: test-sglang
 test-sglang: ## the same wires in a real SGLang server on the CPU, contracts of 0.5.23 and 0.5.20 (minutes)
 	PY=$$(bash tests/envs/sglang.sh) \
-	&& "$$PY" -m pytest -m sglang tests/engines tests/live/sglang \
+	&& bash tests/twice.sh "$$PY" -m sglang tests/engines tests/live/sglang \
 	&& PYTHONPATH="$$(dirname "$$(dirname "$$PY")")/sglang-0.5.20" "$$PY" -m pytest tests/engines/test_sglang_*.py
 
 bench: ## cost per token inside vLLM, beside a do-nothing parser and vLLM's own (a few minutes)

@@ -34,5 +34,4 @@ print('the bare wheel imports, registers and splits with the standard library al
 mkdir "$work/tree"
 cp -r "$root"/{tests,templates,docs,pyproject.toml,README.md,CHANGELOG.md} "$work/tree/"
 cd "$work/tree"
-[ -d "$root/../shared" ] && export REASONING_EXT_SHARED="$root/../shared"
-"$work/env/bin/python" -m pytest -m 'not live and not vllm and not sglang' "$@"
+bash tests/twice.sh "$work/env/bin/python" -m 'not live and not vllm and not sglang' "$@"
