@@ -18,6 +18,8 @@ from vllm_reasoning_ext.core.state import StartState
 __all__ = ["StartState", "start_state"]
 
 _UNDECIDED = StartState("undecided")
+_ENDING_MAX = 40
+"""Characters of a region that may be remembered: no prefilled answer is."""
 _TAIL_TRIES = 4
 """Tails of a prompt that are decoded in search of a turn opener before all of it is: turns of others begin alike."""
 
@@ -91,7 +93,8 @@ def _region(prompt: str, openers: Sequence[str]) -> tuple[str, str] | None:
 def _marker_start(record: Family, prompt: str, openers: Sequence[str]) -> StartState:
     found = _region(prompt, openers)
     if found is not None:
-        return _read_region(record, *found)
+        read = _read_ending if len(found[1]) <= _ENDING_MAX else _read_region
+        return read(record, *found)
     end = prompt.rstrip()
     label = record.label.rstrip()
     if end.endswith(record.opener):
@@ -101,6 +104,12 @@ def _marker_start(record: Family, prompt: str, openers: Sequence[str]) -> StartS
     if end.endswith(record.closer):
         return StartState("content", reason=f"no turn opener known; the prompt ends in {record.closer!r}")
     return _default(record, "no turn opener known, and the prompt ends in no marker")
+
+
+@lru_cache(maxsize=256)
+def _read_ending(record: Family, opener: str, region: str) -> StartState:
+    """Read a short region once: it is one of the few endings that templates write."""
+    return _read_region(record, opener, region)
 
 
 def _read_region(record: Family, opener: str, region: str) -> StartState:
