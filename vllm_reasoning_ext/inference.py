@@ -53,7 +53,7 @@ def infer_family(model: str | Path) -> str | None:
 
 
 def infer_with_reason(model: str | Path) -> Inference:
-    """Name the family of a model and say why (seed 002's order; reference/faults.md's misses).
+    """Name the family of a model and say why (SPEC section 5).
 
     A directory is judged by its config's model type, then by its chat template, then by the names it goes by.
     The vocabulary alone never decides: MiniMax-M3's still holds `<think>`.
