@@ -260,4 +260,5 @@ def split(
     """
     splitter = Splitter(family, **options)
     first = splitter.feed(text, token_ids)
-    return Delta((*first.events, *splitter.finish(finish_reason).events))
+    last = splitter.finish(finish_reason)
+    return Delta((*first.events, *last.events)) if last else first
