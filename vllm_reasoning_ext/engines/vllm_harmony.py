@@ -16,12 +16,12 @@ from vllm_reasoning_ext.core.count import ReasoningTokenCounter
 from vllm_reasoning_ext.core.events import CONTENT, MARKER, REASONING, TOOL, Event
 from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.harmony import CHANNEL, CLOSERS, MESSAGE, START
+from vllm_reasoning_ext.core.ids import Decode
 from vllm_reasoning_ext.engines import vllm_compose, vllm_metrics
 from vllm_reasoning_ext.engines.register import vllm_log
 from vllm_reasoning_ext.engines.vllm_adapter import ReasoningExtParser
 from vllm_reasoning_ext.engines.vllm_lookup import DeltaMessage, find
 from vllm_reasoning_ext.engines.vllm_message import finish_reason, offers_tools, shows_reasoning
-from vllm_reasoning_ext.engines.vocabulary import Decode
 
 COVERED: Final = "reasoning_ext_constraint_covers_channels"
 """Mark in the parser's kwargs: vLLM's structural tag spells the channels out, so it applies from the first token."""

@@ -1,14 +1,12 @@
 """What an adapter must know of a tokenizer, found once per tokenizer: marker ids, and how to decode."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from vllm_reasoning_ext.core.families import Family
-from vllm_reasoning_ext.core.ids import marker_ids
+from vllm_reasoning_ext.core.ids import Decode, decoder, marker_ids
 from vllm_reasoning_ext.errors import SetupError
-
-Decode = Callable[[Sequence[int]], str]
 
 
 class Vocabulary(NamedTuple):
@@ -60,17 +58,13 @@ def _read(family: Family, tokenizer: Any) -> Vocabulary:
         )
     added: dict[str, int] = getattr(tokenizer, "get_added_vocab", dict)()
 
-    def decode(token_ids: Sequence[int]) -> str:
-        text: str = tokenizer.decode(list(token_ids), skip_special_tokens=False)
-        return text
-
     # Asked by decoding: a tokenizer's list of special ids does not hold every token that decoding skips.
     hidden = any(
         tokenizer.decode([number], skip_special_tokens=True) != tokenizer.decode([number], skip_special_tokens=False)
         for text, number in ids.items()
         if text not in family.end_of_sequence
     )
-    return Vocabulary(ids, decode, frozenset(added.values()) | frozenset(ids.values()), hidden)
+    return Vocabulary(ids, decoder(tokenizer), frozenset(added.values()) | frozenset(ids.values()), hidden)
 
 
 def describe(tokenizer: Any) -> str:
