@@ -3,9 +3,11 @@
 usage: python -m tests.bench.linear [FAMILY ...] [-v]
 
 For every family, on plain reasoning and on hostile text (every marker, every half of one, blank runs, drafts of calls,
-`to=` floods), whole, in deltas of a token and in deltas with ids. The time is this process's own. Exit 1 when
-a character costs more than 1.3 times as much at 1 MB as at 100 kB, or when `split()` of 1 MB of marker-free reasoning
-takes more than 20 times as long as `str.find` over it.
+`to=` floods), whole, in deltas of a token and in deltas with ids. The time is this process's own. A size below 1 MB is
+split as often as makes the same number of characters, so that what disturbs the machine falls on all sizes alike:
+the best of a few short runs against the best of a few long ones would be another comparison. Exit 1 when a character
+costs more than 1.3 times as much at 1 MB as at 100 kB, or when `split()` of 1 MB of marker-free reasoning takes more
+than 20 times as long as `str.find` over it.
 """
 
 import argparse
@@ -21,8 +23,11 @@ from vllm_reasoning_ext.conformance.char_tokenizer import CharTokenizer
 from vllm_reasoning_ext.core.tags import DEFAULT_TAGS
 
 SIZES: Final = (10_000, 100_000, 1_000_000)
-REPEATS: Final = {10_000: 3, 100_000: 3, 1_000_000: 2}
-ROUNDS: Final = 3
+TIMES: Final = {10_000: 20, 100_000: 10, 1_000_000: 1}
+"""Splits of a measurement; the two sizes that are compared take in 1 MB each."""
+ROUNDS: Final = 2
+MORE_ROUNDS: Final = 4
+"""Rounds for a row that is over the bound after the first ones."""
 GROWTH: Final = 1.3
 TIMES_FIND: Final = 20
 TOKEN: Final = 4
@@ -97,16 +102,16 @@ WAYS: Final = {"whole": whole, "tokens": in_tokens, "ids": with_ids}
 
 
 def cost(run: Callable[[], object], size: int) -> float:
-    """Measure the best of some runs, in nanoseconds per character."""
-    best = float("inf")
-    for _ in range(REPEATS[size]):
+    """Measure one size once, in nanoseconds per character."""
+    spent = 0
+    for _ in range(TIMES[size]):
         gc.collect()
         gc.disable()
         before = process_time_ns()
         run()
-        best = min(best, process_time_ns() - before)
+        spent += process_time_ns() - before
         gc.enable()
-    return best / size
+    return spent / (size * TIMES[size])
 
 
 def growth(name: str, verbose: bool) -> Iterator[str]:
@@ -115,14 +120,12 @@ def growth(name: str, verbose: bool) -> Iterator[str]:
         for way, make in WAYS.items():
             if way == "ids" and (name == "inline" or kind not in ("plain", "markers")):
                 continue
-            costs = [cost(make(name, sized(piece, size)), size) for size in SIZES]
-            for _ in range(ROUNDS):
-                if costs[2] <= GROWTH * costs[1]:
+            runs = [make(name, sized(piece, size)) for size in SIZES]
+            costs = [float("inf")] * len(SIZES)
+            for turn in range(ROUNDS + MORE_ROUNDS):
+                if turn >= ROUNDS and costs[2] <= GROWTH * costs[1]:
                     break
-                # A busy machine disturbs single runs; what really grows stays so.
-                costs[1:] = [
-                    min(old, cost(make(name, sized(piece, n)), n)) for old, n in zip(costs[1:], SIZES[1:], strict=True)
-                ]
+                costs = [min(old, cost(run, size)) for old, run, size in zip(costs, runs, SIZES, strict=True)]
             grown = costs[2] / costs[1]
             line = f"{name:13} {kind:18} {way:7}" + "".join(f"{ns:10.1f}" for ns in costs) + f"   x{grown:.2f}"
             if verbose or grown > GROWTH:
@@ -135,8 +138,8 @@ def beside_find(name: str) -> tuple[float, float]:
     """Measure `split()` and `str.find` over 1 MB of reasoning without markers, in microseconds."""
     text = sized(PLAIN, SIZES[2])
     needle = "</think>" if name == "inline" else FAMILIES[name].reasoning_end_str
-    found = cost(lambda: text.find(needle), SIZES[2])
-    ours = cost(whole(name, text), SIZES[2])
+    ways = (lambda: text.find(needle)), whole(name, text)
+    found, ours = (min(cost(way, SIZES[2]) for _ in range(ROUNDS + 1)) for way in ways)
     return ours * SIZES[2] / 1000, found * SIZES[2] / 1000
 
 
