@@ -1,5 +1,6 @@
 """Every family with vLLM's own tool parsers: reasoning, answer and calls, streaming equal to full."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from vllm.tool_parsers import ToolParserManager
 
 from tests.support.dialects import ATEM_WIRES, DIALECTS, UNREADABLE, Dialect
 from tests.support.vllm_drive import WIDTHS, Case, Reply, expected
+from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.engines import guard, register
 from vllm_reasoning_ext.serve.wires import FUNCTION, TOOLS, Wire
 
@@ -59,18 +61,56 @@ def test_a_slice_that_holds_no_call_is_shown(wire: Wire) -> None:
     check(case, "muse_glimmer", "muse_glimmer", Reply(wire.reasoning, wire.raw or "", expected(wire).calls))
 
 
-@pytest.mark.parametrize("choice", ["required", "named"])
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-def test_required_and_named(dialect: Dialect, choice: str) -> None:
-    """The model is made to call: in its own syntax, or in the JSON that vLLM's grammar dictates."""
-    wire = next(wire for wire in dialect.wires() if wire.name == "thought, then a call")
-    if ToolParserManager.get_tool_parser(dialect.tool).supports_required_and_named:
-        forced = (
-            '{"city": "Oslo"}' if choice == "named" else f'[{{"name": "{FUNCTION}", "parameters": {{"city": "Oslo"}}}}]'
-        )
-        wire = wire._replace(script=wire.script.replace(wire.raw or "", forced))
+def forced_rows() -> Iterator[Any]:
+    """Give what a model can write where it is made to call: its own syntax, or the JSON of vLLM's grammar."""
+    for dialect in DIALECTS:
+        json_only = ToolParserManager.get_tool_parser(dialect.tool).supports_required_and_named
+        for wire in dialect.wires():
+            for choice in ("required", "named") if wire.cities else ():
+                if json_only:
+                    # The grammar begins after the block and allows nothing else; a named choice is one call.
+                    if "open block" in wire.name or "text" in wire.name or (choice == "named" and len(wire.cities) > 1):
+                        continue
+                    calls = [{"name": FUNCTION, "parameters": {"city": city}} for city in wire.cities]
+                    forced = json.dumps(calls[0]["parameters"] if choice == "named" else calls)
+                    wire = wire._replace(script=wire.script.replace(wire.raw or "", forced))
+                yield pytest.param(dialect, choice, wire, id=f"{dialect.name}-{choice}-{wire.name}")
+
+
+@pytest.mark.parametrize(("dialect", "choice", "wire"), forced_rows())
+def test_required_and_named(dialect: Dialect, choice: str, wire: Wire) -> None:
     case = Case(wire, dialect.vocabulary, tools=TOOLS, tool_choice=NAMED if choice == "named" else choice)
     check(case, dialect.family, dialect.tool, expected(wire))
+
+
+@pytest.mark.parametrize("choice", ["auto", "required", "none"])
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_markers_quoted_in_the_answer_stay_there(dialect: Dialect, choice: str) -> None:
+    """vLLM's newer tool parsers read reasoning markers as well, and would cut them out of the answer."""
+    family = get_family(dialect.family)
+    for marker in (family.opener, family.closer):
+        script = f"{dialect.opener}Hm.{dialect.closer}Write ‹{marker}› first, ok.{dialect.end}"
+        wire = Wire("quoted", dialect.family, script, "Hm.", f"Write {marker} first, ok.", kwargs=dialect.on)
+        case = Case(wire, dialect.vocabulary, tools=TOOLS, tool_choice=choice)
+        check(case, dialect.family, dialect.tool, expected(wire))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_a_call_cut_off_is_not_lost(dialect: Dialect) -> None:
+    """Wherever the limit ends the output: it is text, or a call as far as it came."""
+    call = dialect.calls(("Oslo",))
+    engine_based = getattr(ToolParserManager.get_tool_parser(dialect.tool), "engine_based_streaming", False)
+    for at in range(1, len(call)):
+        script = f"{dialect.opener}Hm.{dialect.closer}Looking.{call[:at]}✂{call[at:]}{dialect.end}"
+        case = Case(Wire("cut", dialect.family, script, "Hm.", kwargs=dialect.on), dialect.vocabulary, tools=TOOLS)
+        full, *streamed = [case.full(dialect.family, dialect.tool)] + [
+            case.streamed(dialect.family, dialect.tool, width) for width in (1, 1000)
+        ]
+        for reply in (full, *streamed):
+            if engine_based:  # hermes streams a name before it knows that the call is whole
+                assert bool(reply.calls) is bool(full.calls), call[:at]
+            assert reply.content == ("Looking." if reply.calls else f"Looking.{call[:at]}")
+            assert len(reply.calls) <= 1
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
@@ -83,11 +123,13 @@ def test_no_tools_means_text(dialect: Dialect) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-def test_tool_choice_none_makes_no_call(dialect: Dialect) -> None:
+def test_tool_choice_none_means_text(dialect: Dialect) -> None:
+    """A call that the model writes all the same is its answer, whatever the tool parser."""
     for wire in dialect.wires():
         if wire.cities:
             case = Case(wire, dialect.vocabulary, tools=TOOLS, tool_choice="none")
             full = case.full(dialect.family, dialect.tool)
             assert full.calls == ()
+            assert wire.raw in full.reasoning + full.content
             for width in WIDTHS:
                 assert case.streamed(dialect.family, dialect.tool, width) == full

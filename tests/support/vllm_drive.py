@@ -11,7 +11,7 @@ from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionReque
 from vllm.parser.parser_manager import ParserManager
 from vllm.tool_parsers import ToolParserManager
 
-from tests.support.byte_tokenizer import VOCABULARIES, byte_tokenizer
+from tests.support.byte_tokenizer import byte_tokenizer
 from vllm_reasoning_ext.serve.wires import CUT, Wire, script_ids
 
 WIDTHS = (1, 2, 3, 7, 1000)
@@ -62,15 +62,14 @@ class Case:
         return cls(self.tokenizer, self.request.tools, chat_template_kwargs=self.template_kwargs)
 
     def deltas(self, width: int) -> Iterator[tuple[str, list[int]]]:
-        """Detokenize incrementally, `width` tokens a delta; the text of a stop token is dropped."""
+        """Detokenize incrementally, `width` tokens a delta; the text of the token that stops the output is dropped."""
         stream = DecodeStream(skip_special_tokens=False)
-        stop = self.encode(VOCABULARIES[self.vocabulary].eos)[0]
-        for chunk in _batched(self.ids, width):
-            text = ""
-            for number in chunk:
-                piece = stream.step(self.tokenizer.backend_tokenizer, number)
-                text += "" if number == stop or piece is None else piece
-            yield text, list(chunk)
+        shown = len(self.ids) if self.wire.cut else len(self.ids) - 1
+        for at in range(0, len(self.ids), width):
+            pieces = [
+                stream.step(self.tokenizer.backend_tokenizer, number) or "" for number in self.ids[at : at + width]
+            ]
+            yield "".join(pieces[: max(shown - at, 0)]), self.ids[at : at + width]
 
     def streamed(self, name: str, tool: str | None = None, width: int = 1, *, trail: bool = True) -> Reply:
         """Parse delta by delta; `trail` sends the end as an empty delta of its own, as vLLM may."""
@@ -143,7 +142,3 @@ def _arguments(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _batched(ids: list[int], width: int) -> Iterator[list[int]]:
-    return (ids[at : at + width] for at in range(0, len(ids), width))

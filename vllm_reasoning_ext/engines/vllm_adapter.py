@@ -50,6 +50,8 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         super().__init__(tokenizer, *args, **kwargs)
         self.vocabulary = known
         self._channels = self.family.grammar != "marker"
+        # vLLM's tool parser of this grammar reads its frames in the text; that of harmony reads token ids.
+        self._framed = self.family.grammar == "atem"
         template = kwargs.get("chat_template_kwargs") or {}
         self.floor = "promote" if template.get("force_nonempty_content") is True else "off"
         self.prompt: Sequence[int] | None = None
@@ -112,13 +114,12 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
     def extract_reasoning(self, model_output: str, request: Any) -> tuple[str | None, str | None]:
         """Split one complete output."""
         splitter = self.begin(offers_tools(request))
-        events = (*splitter.feed(model_output).events, *splitter.finish().events)
-        reasoning = "".join(e.text for e in events if e.kind is REASONING)
-        if self._channels and offers_tools(request) and any(e.kind is TOOL for e in events):
-            # The tool parser reads this grammar itself: it gets the output as it was, thoughts cut out.
+        fed, last = splitter.feed(model_output), splitter.finish()
+        reasoning, content = fed.reasoning + last.reasoning, fed.content + last.content
+        events = (*fed.events, *last.events)
+        if self._framed and offers_tools(request) and any(e.kind is TOOL for e in events):
+            # The tool parser gets the output as it was, thoughts cut out.
             content = "".join(e.text for e in events if e.kind is not REASONING)
-        else:
-            content = "".join(e.text for e in events if e.kind is CONTENT or e.kind is TOOL)
         return reasoning or None, content or None
 
     def extract_reasoning_streaming(
@@ -136,7 +137,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         if self._channels:
             if delta.plain:
                 self._header = ""
-            elif any(event.kind is TOOL for event in delta.events):
+            elif self._framed and any(event.kind is TOOL for event in delta.events):
                 return self._hand_over(splitter, delta)
             else:
                 self._remember_header(delta.events)

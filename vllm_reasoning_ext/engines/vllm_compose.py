@@ -60,13 +60,15 @@ def _parse(
     content = fed.content + last.content
     count(ours, splitter, request, reason, bool(reasoning), bool(content.strip()))
     tools = self._tool_parser
-    if tools is None or not _reads(self, request):
+    if tools is None or not _reads(request):
         return reasoning, content or None, []
+    _leave_reasoning_to_us(tools)
     if not _reads_slices_only(self, request):
         calls, rest = self._extract_tool_calls(
             content=content or None, request=request, enable_auto_tools=enable_auto_tools
         )
-        return reasoning, rest, calls
+        # Where there is no call, all of it is answer: a call cut off, or text that the parser would not have.
+        return reasoning, rest if calls else content or None, calls
     shown, calls = [], []
     for kind, text in _runs((*fed.events, *last.events)):
         found = None
@@ -133,11 +135,15 @@ def _count_history(parser: Any, request: Any) -> None:
         count(request)
 
 
-def _reads(parser: Any, request: Any) -> bool:
-    """Tell whether the tool parser reads anything at all of this reply."""
-    if not getattr(request, "tools", None):
-        return False
-    return bool(parser._reasoning_parser.family.grammar == "marker" or request.tool_choice != "none")
+def _reads(request: Any) -> bool:
+    """Tell whether the tool parser reads anything at all of this reply; if not, what the model wrote is the answer."""
+    return offers_tools(request)
+
+
+def _leave_reasoning_to_us(tool_parser: Any) -> None:
+    """Make a tool parser that knows the family's reasoning markers too take those in an answer for text."""
+    if hasattr(tool_parser, "skip_reasoning_parsing"):  # 0.32 on
+        tool_parser.skip_reasoning_parsing = True
 
 
 def _reads_slices_only(parser: Any, request: Any) -> bool:
@@ -156,6 +162,7 @@ class _Stream:
         "_announced",
         "_answered",
         "_before",
+        "_given",
         "_only_slices",
         "_output",
         "_parser",
@@ -163,6 +170,7 @@ class _Stream:
         "_reasoning",
         "_request",
         "_run",
+        "_shown",
         "_shows",
         "_splitter",
         "_thought",
@@ -174,7 +182,9 @@ class _Stream:
         self._parser = parser
         self._request = request
         self._tools = parser._tool_parser
-        self._reads = self._tools is not None and _reads(parser, request)
+        self._reads = self._tools is not None and _reads(request)
+        if self._reads:
+            _leave_reasoning_to_us(self._tools)
         self._only_slices = self._reads and _reads_slices_only(parser, request)
         self._shows = shows_reasoning(request)
         self._output = 0
@@ -182,11 +192,16 @@ class _Stream:
         self._announced = 0  # calls the tool parser has reported
         self._run: list[str] = []  # tool slices with nothing between, and the calls reported before them
         self._before = 0
+        self._given: list[str] = []  # what the tool parser has got, and has shown, until it reports a call
+        self._shown: list[str] = []
         self._reasoning = parser._reasoning_parser
         if prompt_token_ids is not None:
             self._reasoning.set_prompt_token_ids(prompt_token_ids)
         self._splitter = self._reasoning.begin(offers_tools(request))
         self._window = IdWindow(self._reasoning.vocabulary)
+        if self._reads and not self._only_slices and getattr(self._tools, "engine_based_streaming", False):
+            # Such a parser may mend what it takes for a lost opener, in its first delta only: let that one be empty.
+            self._call("", [])
 
     def next(self, text: str, ids: Sequence[int]) -> Any:
         """Parse one delta that is not the last."""
@@ -221,14 +236,16 @@ class _Stream:
         if not self._only_slices:
             self._window.track(text, ids, delta)
         found = self._close(self._route(delta, reasoning))
-        return _joined(found, message("", self._unread()))
+        return _joined(found, message("", self._unread() if self._only_slices else self._withheld()))
 
     def _route(self, delta: Delta, reasoning: str) -> Any:
         """Send what the tool parser reads to it, and merge its message with ours."""
         found = message(reasoning, "")
         if not self._only_slices:
             if delta.content:
-                found = _joined(found, self._call(delta.content, self._window.take(delta)))
+                if not self._announced:
+                    self._given.append(delta.content)
+                found = _joined(found, self._noted(self._call(delta.content, self._window.take(delta))))
             return found
         slices = ""
         for kind, text, _, _ in delta.events:
@@ -247,6 +264,18 @@ class _Stream:
         """End a run of tool slices; give it back if the tool parser found no call in it."""
         run, self._run = self._run, []
         return "".join(run) if run and self._announced == self._before else ""
+
+    def _noted(self, found: Any) -> Any:
+        """Note what the tool parser shows, as long as it has found no call."""
+        if found is not None and found.content and not self._announced:
+            self._shown.append(found.content)
+        return found
+
+    def _withheld(self) -> str:
+        """Give back, at the end of an output without calls, what the tool parser took for one and never showed."""
+        given, shown = "".join(self._given), "".join(self._shown)
+        rest = given[len(shown) :] if not self._announced and given.startswith(shown) else ""
+        return rest if rest.strip() else ""
 
     def _call(self, text: str, ids: list[int]) -> Any:
         """Feed the tool parser."""
@@ -289,9 +318,8 @@ class _Stream:
         if rest is None:
             return found
         rest.reasoning = None
-        if self._request.tool_choice == "none":
-            rest.tool_calls = []
-        return _joined(found, rest)
+        self._announced += len(rest.tool_calls)
+        return _joined(found, rest if self._only_slices else self._noted(rest))
 
 
 def _joined(first: Any, second: Any) -> Any:
