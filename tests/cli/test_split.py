@@ -7,6 +7,8 @@ import pytest
 
 pytest.importorskip("transformers")
 
+from rich.console import Console
+
 from tests.cli.drive import Said, run
 from tests.support.byte_tokenizer import VOCABULARIES, byte_tokenizer
 from vllm_reasoning_ext.conformance.tokenizers import encode, load_tokenizer, spell, tokenise
@@ -77,6 +79,36 @@ def test_a_tool_slice_is_boxed(capfd: Capture, tmp_path: Path, monkeypatch: pyte
     box = [line for line in out.splitlines() if line.startswith("│")]
     assert len(box) == 3
     assert "tool" in next(line for line in out.splitlines() if line.startswith("╭"))
+
+
+def test_a_long_line_of_a_call_is_boxed_whole(capfd: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    path = tmp_path / "reply"
+    path.write_text('<tool_call>\n{"name": "' + "f" * 300 + '"}\n</tool_call>')
+    out = run(capfd, "split", str(path), "--family", "qwen3", "--force-reasoning").out
+    assert out.count("f") - out.partition("╭")[0].count("f") - out.rpartition("╯")[2].count("f") == 300
+
+
+@pytest.mark.parametrize("coloured", [False, True])
+def test_a_reply_of_many_lines_is_written_at_once(
+    capfd: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coloured: bool
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    if coloured:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TERM", "xterm-256color")
+    rendered: list[object] = []
+    monkeypatch.setattr(Console, "render_lines", lambda self, *given, **more: rendered.append(given) or [])
+    monkeypatch.setattr(Console, "out", lambda self, *given, **more: rendered.append(given))
+    path = tmp_path / "reply"
+    path.write_text("<think>\n" + "a\tb\n" * 2000 + "</think>\n" + "c\n" * 2000)
+    out = run(capfd, "split", str(path), "--family", "qwen3", "--explain").out
+    assert rendered == []
+    assert (out.count("a\tb"), out.count("c\n")) == (2000, 2000)
+    assert out.count("\x1b[2;3ma\tb\x1b[0m\n") == (1999 if coloured else 0)
 
 
 def test_a_reply_cannot_steer_the_terminal(capfd: Capture, tmp_path: Path) -> None:
@@ -215,6 +247,18 @@ def test_explain_says_what_was_held_and_what_became_of_it(capfd: Capture, tmp_pa
     assert held[0] == ("<think", "released as marker")
     assert held[8] == ("</thin", "released as reasoning")
     assert held[16] == ("</think", "released as marker")
+
+
+def test_a_hold_names_its_deltas(capfd: Capture, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("<think>a\n</think>\n\nb")
+    arguments = ["--family", "qwen3", "--chunks", "3", "--explain", "--json"]
+    notes = run(capfd, "split", str(tmp_path / "out"), *arguments).document["explain"]
+    held = [(note["at"], note["text"], note["why"].partition(" back ")[2]) for note in notes if note["what"] == "held"]
+    assert held == [
+        (0, "<think", "after deltas 1 to 2, then released as marker"),
+        (8, "\n</thin", "after deltas 3 to 5, then released as marker"),
+        (17, "\n", "after delta 6, then released as marker"),
+    ]
 
 
 def test_chunk_edges_are_drawn(capfd: Capture, tmp_path: Path) -> None:

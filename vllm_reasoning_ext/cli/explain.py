@@ -1,5 +1,6 @@
 """Why an output was split as it was: each spelling's reading, what was held, which policy fired."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -59,14 +60,16 @@ class Recorder:
         self.spellings: list[Spelling] = []
         self.given_up: list[tuple[int, str]] = []
         self.holds: list[Hold] = []
-        self._fed = ""
+        self._fed = 0
         self._out = 0
+        self._held = ""
         splitter.observe(self)
 
     def run(self, deltas: Sequence[Fed], reason: str | None = None) -> None:
         """Feed all deltas and finish."""
         for number, (text, ids) in enumerate(deltas, 1):
-            self._fed += text
+            self._fed += len(text)
+            self._held += text
             self._take(self.splitter.feed(text, ids).events, number)
         self._take(self.splitter.finish(reason).events, len(deltas) + 1)
 
@@ -76,12 +79,13 @@ class Recorder:
 
     def text_alone(self, why: str) -> None:
         """Hear from the lexer that the ids no longer count."""
-        self.given_up.append((len(self._fed), why))
+        self.given_up.append((self._fed, why))
 
     def _take(self, events: Sequence[Event], number: int) -> None:
         self.events.extend((event, number) for event in events)
-        self._out += sum(len(event.text) for event in events if not event.synthetic)
-        held = self._fed[self._out :]
+        released = sum(len(event.text) for event in events if not event.synthetic)
+        self._out += released
+        self._held = held = self._held[released:]
         if not held:
             return
         last = self.holds[-1] if self.holds else None
@@ -122,8 +126,13 @@ def _spans(events: Sequence[Event]) -> Iterator[_Span]:
         at += length
 
 
+def _start(span: _Span) -> int:
+    return span[0]
+
+
 def _kind_at(position: int, spans: Sequence[_Span]) -> Kind | None:
-    return next((event.kind for start, end, event in spans if start <= position < end), None)
+    last = bisect_right(spans, position, key=_start) - 1
+    return spans[last][2].kind if last >= 0 and position < spans[last][1] else None
 
 
 def _boundaries(
@@ -174,7 +183,9 @@ def _why_text(marker: str, kind: Kind, record: Family | None) -> str:
 
 def _holds(holds: Sequence[Hold], spans: Sequence[_Span]) -> Iterator[Note]:
     for at, text, first, last in holds:
-        kinds = [e.kind for start, end, e in spans if start < at + len(text) and end > at]
+        first_span = max(bisect_right(spans, at, key=_start) - 1, 0)
+        over = spans[first_span : bisect_left(spans, at + len(text), key=_start)]
+        kinds = [event.kind for _, end, event in over if end > at]
         shown = ", ".join(dict.fromkeys(LABELS[kind.value] for kind in kinds))
         when = f"after delta {first}" if first == last else f"after deltas {first} to {last}"
         yield Note("held", at, text, f"{len(text)} characters kept back {when}, then released as {shown}")

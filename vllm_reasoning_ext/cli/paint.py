@@ -3,10 +3,11 @@
 import json
 import os
 import sys
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from rich.console import Console
-from rich.text import Text
+from rich.style import Style
 
 EDGE: Final = "▏"
 """Where one delta ended and the next began."""
@@ -35,24 +36,44 @@ def console(*, stderr: bool = False) -> Console:
 
 def painted(target: Console) -> bool:
     """Tell whether to draw in colour: a terminal that is not dumb, and no NO_COLOR."""
-    return target.is_terminal and not target.is_dumb_terminal and not os.environ.get("NO_COLOR")
+    return (
+        target.is_terminal
+        and not target.is_dumb_terminal
+        and not target.legacy_windows
+        and not os.environ.get("NO_COLOR")
+    )
 
 
-def line(target: Console, *parts: str | tuple[str, str]) -> None:
-    """Print one line; a part is text, or text and the name of a style.
+def styled(text: str, style: str) -> str:
+    """Colour a text, each of its lines by itself: a pager forgets the style at the end of a line.
 
     Args:
-        target: where to.
-        parts: texts; `(text, style)` is coloured where colours are wanted.
+        text: the text.
+        style: as rich writes it: "bold red".
     """
-    if not painted(target):
-        # Straight to the file: rich takes a tenth of a millisecond for a line, and a reply may have many.
-        target.file.write("".join(part if isinstance(part, str) else part[0] for part in parts) + "\n")
-        return
-    text = Text()
-    for part in parts:
-        text.append(part) if isinstance(part, str) else text.append(part[0], STYLES.get(part[1], part[1]))
-    target.print(text)
+    render = Style.parse(style).render
+    return "\n".join([render(row) for row in text.split("\n")])
+
+
+Part = str | tuple[str, str]
+"""A text, or a text and the name of a style."""
+
+
+def line(target: Console, *parts: Part) -> None:
+    """Print one line; `(text, style)` is coloured where colours are wanted."""
+    lines(target, [parts])
+
+
+def lines(target: Console, rows: Iterable[Sequence[Part]]) -> None:
+    """Print many lines at once."""
+    # Straight to the file: rich takes a tenth of a millisecond for a line, and a reply may have a million.
+    colours = painted(target)
+    target.file.write("".join([_line(parts, colours) for parts in rows]))
+
+
+def _line(parts: Sequence[Part], colours: bool) -> str:
+    texts = [(part, "") if isinstance(part, str) else part for part in parts]
+    return "".join([styled(t, STYLES.get(style, style)) if colours else t for t, style in texts]) + "\n"
 
 
 def print_json(value: Any) -> None:

@@ -1,5 +1,7 @@
 """The command `split`: an output, split and shown."""
 
+from bisect import bisect_left
+from itertools import accumulate, pairwise
 from typing import Annotated, Any, Final, Literal, cast
 
 import typer
@@ -85,8 +87,7 @@ def command(
         out = paint.console()
         _show_start(out, splitter, rendered, why)
         _show(out, recorder, deltas)
-        for note in notes:
-            _show_note(out, note)
+        paint.lines(out, map(_note, notes))
     lost = "".join(event.text for event, _ in recorder.events if not event.synthetic) != text
     if lost:
         paint.line(
@@ -165,14 +166,11 @@ def _show_start(out: Console, splitter: Splitter, prompt: str | None, why: bool)
 
 
 def _show(out: Console, recorder: Recorder, deltas: list[Fed]) -> None:
-    edges = _edges(deltas)
-    pieces = _pieces([event for event, _ in recorder.events], edges)
+    pieces = _pieces([event for event, _ in recorder.events], _edges(deltas))
     if paint.painted(out):
-        out.print()
         _show_colours(out, pieces)
     else:
-        for label, text in pieces:
-            _show_plain(out, label, text)
+        out.file.write("".join([_plain(label, text) for label, text in pieces]))
     lengths = dict.fromkeys(("reasoning", "content", "tool", "marker"), 0)
     for event, _ in recorder.events:
         lengths[event.kind.value] += len(event.text)
@@ -182,66 +180,59 @@ def _show(out: Console, recorder: Recorder, deltas: list[Fed]) -> None:
     paint.line(out, ("characters ", "head"), f"{counts}; {arrived}, at most {held} held")
 
 
-def _edges(deltas: list[Fed]) -> set[int]:
+def _edges(deltas: list[Fed]) -> list[int]:
     """List where deltas meet, in characters; none when every character is a delta, which nobody could read."""
-    found, at = set(), 0
-    for text, _ in deltas:
-        at += len(text)
-        found.add(at)
-    found.discard(at)
-    return set() if len(found) >= at - 1 and at > 2 else found
+    ends = list(accumulate(len(text) for text, _ in deltas))
+    total = ends[-1] if ends else 0
+    found = sorted(set(ends) - {0, total})
+    return [] if len(found) >= total - 1 and total > 2 else found
 
 
-def _pieces(events: list[Event], edges: set[int]) -> list[tuple[str, str]]:
+def _pieces(events: list[Event], edges: list[int]) -> list[tuple[str, str]]:
     """Join neighbours of one kind; an edge between deltas is a character of its own."""
-    joined: list[tuple[str, str]] = []
+    joined: list[tuple[str, list[str]]] = []
     at = 0
     for event in events:
         label = event.kind.value + ("+" if event.synthetic else "")
-        text = paint.visible(event.text, newlines=event.kind != "marker")
-        if not event.synthetic:
-            text = "".join(
-                (paint.EDGE if at + index in edges and at + index > 0 else "")
-                + paint.visible(character, newlines=event.kind != "marker")
-                for index, character in enumerate(event.text)
-            )
-            at += len(event.text)
-        if joined and joined[-1][0] == label:
-            joined[-1] = (label, joined[-1][1] + text)
-        else:
-            joined.append((label, text))
-    return joined
+        end = at if event.synthetic else at + len(event.text)
+        inside = edges[bisect_left(edges, at) : bisect_left(edges, end)]
+        cuts = [0, *[edge - at for edge in inside], len(event.text)]
+        shown = [paint.visible(event.text[a:b], newlines=event.kind != "marker") for a, b in pairwise(cuts)]
+        if not joined or joined[-1][0] != label:
+            joined.append((label, []))
+        joined[-1][1].append(paint.EDGE.join(shown))
+        at = end
+    return [(label, "".join(texts)) for label, texts in joined]
 
 
-def _show_plain(out: Console, label: str, text: str) -> None:
+def _plain(label: str, text: str) -> str:
     kind = label.rstrip("+")
-    head = paint.LABELS[kind] + ("+" if label.endswith("+") else "")
-    for number, row in enumerate(text.split("\n")):
-        out.out(f"{head if number == 0 else '':<10} | {row}", highlight=False)
+    head = paint.LABELS[kind] + label.removeprefix(kind)
+    return f"{head:<10} | " + text.replace("\n", f"\n{'':<10} | ") + "\n"
 
 
 def _show_colours(out: Console, pieces: list[tuple[str, str]]) -> None:
-    running = Text()
+    running: list[str] = []
+    out.file.write("\n")
     for label, text in pieces:
         kind = label.rstrip("+")
         style = paint.STYLES[kind] + (" underline" if label.endswith("+") else "")
-        part = Text(style=style)
-        for number, piece in enumerate(text.split(paint.EDGE)):
-            if number:
-                part.append(paint.EDGE, paint.STYLES["edge"])
-            part.append(piece)
         if kind == "tool":
-            if running:
-                out.print(running)
-            running = Text()
-            out.print(Panel(part, title="tool", title_align="left", expand=False))
+            out.file.write("".join([*running, "\n"] if running else []))
+            running = []
+            out.print(Panel(_edged(text, style), title="tool", title_align="left", expand=False), soft_wrap=False)
         else:
-            running.append_text(part)
-    if running:
-        out.print(running)
-    out.print()
+            edge = paint.styled(paint.EDGE, f"{style} {paint.STYLES['edge']}")
+            running.append(edge.join([paint.styled(part, style) for part in text.split(paint.EDGE)]))
+    out.file.write("".join([*running, "\n\n"] if running else ["\n"]))
 
 
-def _show_note(out: Console, note: Note) -> None:
+def _edged(text: str, style: str) -> Text:
+    part = Text(text, style)
+    part.highlight_words([paint.EDGE], paint.STYLES["edge"])
+    return part
+
+
+def _note(note: Note) -> tuple[paint.Part, ...]:
     text = f"{paint.shorten(note.text)} " if note.text else ""
-    paint.line(out, (f"{note.what:<10} ", "head"), f"at {note.at}: {text}{note.why}")
+    return (f"{note.what:<10} ", "head"), f"at {note.at}: {text}{note.why}"
