@@ -4,7 +4,10 @@ import importlib.util
 import json
 import re
 import shlex
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -271,6 +274,58 @@ def test_doctor_looks_at_markers_and_template(
     assert any(found == status and says in text and remedy for _, found, text, remedy in findings), findings
 
 
+def _tokenizer(models: Path, family: str, to: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    """Copy a model directory with a changed tokenizer.json."""
+    shutil.copytree(models / family, to)
+    document = json.loads((to / "tokenizer.json").read_text(encoding="utf-8"))
+    change(document)
+    (to / "tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
+    return to
+
+
+def _not_added(*markers: str) -> Callable[[dict[str, Any]], object]:
+    def change(document: dict[str, Any]) -> None:
+        document["added_tokens"] = [token for token in document["added_tokens"] if token["content"] not in markers]
+
+    return change
+
+
+def test_doctor_shows_missing_markers_and_not_what_follows_from_them(
+    capfd: Capture, engines: dict[str, Engine], models: Path, tmp_path: Path
+) -> None:
+    # Still in the vocabulary, but no added token: then every prompt spells it from ordinary ones.
+    muse = _tokenizer(models, "muse_glimmer", tmp_path / "muse", _not_added("<|start|>"))
+    code, findings = _findings(capfd, "--model", str(muse))
+    wrong = [found for found in findings if found[1] in ("warn", "fail")]
+    assert (code, [found[:2] for found in wrong]) == (1, [("markers", "fail")])
+    assert "no single id for <|start|>; muse_glimmer cannot" in wrong[0][2]
+    assert "the engine's own --tokenizer" in wrong[0][3]
+    assert ("template", "info", "not looked at: the missing markers come first", "") in findings
+    qwen = _tokenizer(models, "qwen3", tmp_path / "qwen", _not_added("<think>", "</think>", "<|im_start|>"))
+    code, findings = _findings(capfd, "--model", str(qwen))
+    wrong = [found for found in findings if found[1] in ("warn", "fail")]
+    assert (code, [found[:2] for found in wrong]) == (0, [("markers", "warn")])
+
+
+def test_doctor_says_a_problem_of_many_modes_once(capfd: Capture, engines: dict[str, Engine], models: Path) -> None:
+    _, findings = _findings(capfd, "--template", str(models / "qwen3" / "chat_template.jinja"), "--family", "minimax")
+    said = [text for _, _, text, _ in findings if "none of the turn openers" in text]
+    assert len(said) == 1
+    assert re.search(r"^user: .* \(and in \d+ modes more\)$", said[0])
+
+
+def test_doctor_says_that_the_tokenizer_changes_text(
+    capfd: Capture, engines: dict[str, Engine], models: Path, tmp_path: Path
+) -> None:
+    stripping = {"type": "Strip", "strip_left": True, "strip_right": True}
+    model = _tokenizer(models, "qwen3", tmp_path / "m", lambda document: document.update(normalizer=stripping))
+    code, findings = _findings(capfd, "--model", str(model))
+    wrong = [(subject, text) for subject, status, text, _ in findings if status in ("warn", "fail")]
+    assert code == 1
+    assert [subject for subject, _ in wrong] == ["template"]
+    assert "the tokenizer does not give the text back: '\\n<|im_start|>" in wrong[0][1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
@@ -369,6 +424,35 @@ def test_conform_fails_where_the_tokenizer_lacks_a_control_token(capfd: Capture,
     said = run(capfd, "conform", *arguments)
     assert said.code == 1
     assert "the tokenizer has no single id for <|channel|>" in said.out
+
+
+@pytest.mark.parametrize(
+    ("normalizer", "shows"),
+    [
+        ({"type": "Strip", "strip_left": True, "strip_right": True}, "'\\nSix times seven?\\nFo' becomes 'Six"),
+        ({"type": "Lowercase"}, "'Six times seven?\\nFor' becomes 'six"),
+    ],
+    ids=["strip", "lowercase"],
+)
+def test_conform_stops_where_the_tokenizer_changes_text(
+    capfd: Capture, models: Path, tmp_path: Path, normalizer: dict[str, Any], shows: str
+) -> None:
+    changed = _tokenizer(models, "qwen3", tmp_path / "m", lambda document: document.update(normalizer=normalizer))
+    arguments = ["conform", "--family", "qwen3", "--template", "qwen3", "--mode", "user"]
+    said = run(capfd, *arguments, "--tokenizer", str(changed))
+    assert (said.code, said.out) == (2, "")
+    assert f"error: the tokenizer does not give the text back: {shows}" in said.err
+    assert "remedy:   use the tokenizer the model came with" in said.err
+    assert "law" not in said.err
+    assert run(capfd, *arguments).code == 0
+
+
+def test_conform_tries_no_ids_where_the_tokenizer_spells_a_marker(capfd: Capture, models: Path, tmp_path: Path) -> None:
+    spelling = _tokenizer(models, "qwen3", tmp_path / "m", _not_added("<think>", "</think>"))
+    arguments = ["--family", "qwen3", "--template", "qwen3", "--mode", "user", "--tokenizer", str(spelling)]
+    document = run(capfd, "conform", *arguments, "--json").document
+    assert (document["right"], document["missing_control_tokens"]) == (False, ["<think>", "</think>"])
+    assert all(cell["right"] for mode in document["modes"] for cell in mode["cells"])
 
 
 # The documentation

@@ -10,9 +10,9 @@ from vllm_reasoning_ext._version import __version__
 from vllm_reasoning_ext.cli.paint import shorten
 from vllm_reasoning_ext.cli.probe import ENTRY, FILTERS, GROUPS, Engine
 from vllm_reasoning_ext.conformance.conform import START, Kit
+from vllm_reasoning_ext.conformance.tokenizers import control_ids
 from vllm_reasoning_ext.conformance.wires import wires_of
 from vllm_reasoning_ext.core.families import get_family
-from vllm_reasoning_ext.core.ids import marker_ids
 from vllm_reasoning_ext.core.splitter import split
 from vllm_reasoning_ext.core.start import start_state
 from vllm_reasoning_ext.engines.register import KEEP_BUILTIN, kept_builtin, parser_names
@@ -109,9 +109,9 @@ def check_engine(engine: Engine, family: str | None) -> Iterator[Finding]:
 
 
 def check_markers(family: str, tokenizer: Any) -> Iterator[Finding]:
-    """Look at whether the family's markers are single ids that decode back to themselves (an unk id does not)."""
+    """Look at whether the family's markers are single ids, there and back (an unk id does not come back)."""
     record = get_family(family)
-    ids = marker_ids(record, tokenizer)
+    ids = control_ids(record, tokenizer)
     shown = "  ".join(f"{marker} {number}" for marker, number in ids.items())
     needed = record.required or tuple(filter(None, (record.opener, record.closer)))
     missing = [marker for marker in needed if marker not in ids]
@@ -124,7 +124,8 @@ def check_markers(family: str, tokenizer: Any) -> Iterator[Finding]:
             "markers",
             "fail",
             f"the tokenizer has no single id for {', '.join(missing)}; {family} cannot be told apart without",
-            "use the tokenizer the model was trained with (--tokenizer DIR), or the parser of its own family",
+            "serve with the tokenizer the model was trained with (the engine's own --tokenizer; in SGLang "
+            "--tokenizer-path), or with the parser of the model's own family",
         )
     else:
         yield Finding(
@@ -132,13 +133,14 @@ def check_markers(family: str, tokenizer: Any) -> Iterator[Finding]:
             "warn",
             f"the tokenizer has no single id for {', '.join(missing)}: the text decides, and a marker that the model "
             "quotes cannot be told from a real one",
-            "use the tokenizer the model was trained with, if this is not it; nothing else is needed",
+            "serve with the tokenizer the model was trained with, if this is not it; nothing else is needed",
         )
 
 
 def check_template(kit: Kit) -> Iterator[Finding]:
     """Look at the start state of the template in every mode."""
     tried = 0
+    wrong: dict[str, list[str]] = {}
     for mode in kit.modes:
         row = kit.row(mode, START)
         if row.start is None:
@@ -149,14 +151,17 @@ def check_template(kit: Kit) -> Iterator[Finding]:
         begun = ", answer begun" if row.start.answer_begun else ""
         text = f"{mode.name}: ends in {shorten(row.tail, 32, end=True)} -> {row.start.kind}{begun}"
         for problem in cell.problems:
-            yield Finding(
-                "template",
-                "fail",
-                f"{mode.name}: {problem}",
-                "check --family; `vllm-reasoning-ext conform` with the same template shows every mode",
-            )
+            wrong.setdefault(problem, []).append(mode.name)
         if not cell.problems:
             yield Finding("template", "warn" if cell.note else "ok", text + (f" ({cell.note})" if cell.note else ""))
+    for problem, modes in wrong.items():
+        more = f" (and in {len(modes) - 1} modes more)" if len(modes) > 1 else ""
+        yield Finding(
+            "template",
+            "fail",
+            f"{modes[0]}: {problem}{more}",
+            "check --family; `vllm-reasoning-ext conform` with the same template shows every mode",
+        )
     if not tried:
         yield Finding("template", "fail", "the template refused every mode", "give the model's own template")
 

@@ -127,6 +127,14 @@ def _on_model(family: str, model: str, template: str) -> list[Finding]:
             findings += guarded("markers", partial(checks.check_markers, family, tokenizer))
         except SetupError as error:
             findings.append(Finding("markers", "fail", f"{error.problem} ({error.found})", error.remedy))
+    if any(found.status == "fail" for found in findings) and tokenizer is not None:
+        # Whatever a template shows without its markers only follows from that, and would bury it.
+        text = "not looked at: the missing markers come first"
+        return [
+            *findings,
+            Finding("template", "info", text),
+            *guarded("split", partial(checks.check_split, family, None)),
+        ]
     try:
         where = template or _own_or_packaged(model, family, findings)
         text, tokens = read_template(where)

@@ -14,7 +14,7 @@ from vllm_reasoning_ext.cli.chunks import cut
 from vllm_reasoning_ext.cli.explain import Note, Recorder, as_json, explain
 from vllm_reasoning_ext.cli.inputs import check_family, read_ids, read_text
 from vllm_reasoning_ext.conformance.runner import Fed
-from vllm_reasoning_ext.conformance.tokenizers import encode, load_tokenizer, tokenise
+from vllm_reasoning_ext.conformance.tokenizers import check_given_back, encode, load_tokenizer, tokenise
 from vllm_reasoning_ext.core.events import Event
 from vllm_reasoning_ext.core.ids import marker_ids
 from vllm_reasoning_ext.core.splitter import Splitter
@@ -113,11 +113,7 @@ def _deltas(file: str, ids: str, tokenizer: Any, chunks: str) -> tuple[str, list
     if tokenizer is None:
         return text, cut(text, None, chunks)
     tokens = tokenise(encode(text, tokenizer), tokenizer)
-    same = "".join(token.text for token in tokens) == text
-    if not same:
-        raise SetupError(
-            "the tokenizer does not give the text back", "--tokenizer", "save the token ids and pass them with --ids"
-        )
+    check_given_back(text, "".join(token.text for token in tokens), "save the token ids and pass them with --ids")
     return text, cut(text, tokens, chunks)
 
 

@@ -8,10 +8,10 @@ from vllm_reasoning_ext.conformance.modes import Mode, modes_of, with_json_argum
 from vllm_reasoning_ext.conformance.own_form import CALL, PLAIN, Form, forms_of
 from vllm_reasoning_ext.conformance.render import Renderer, RenderError
 from vllm_reasoning_ext.conformance.runner import Fed, Outcome, Piece, id_ways, replay, text_ways
-from vllm_reasoning_ext.conformance.tokenizers import encode, spell, tokenise
+from vllm_reasoning_ext.conformance.tokenizers import check_given_back, control_ids, encode, spell, tokenise
 from vllm_reasoning_ext.conformance.wires import NAMES, Wire, wires_of
 from vllm_reasoning_ext.core.families import get_family
-from vllm_reasoning_ext.core.ids import marker_ids
+from vllm_reasoning_ext.core.ids import decoder
 from vllm_reasoning_ext.core.splitter import Splitter
 from vllm_reasoning_ext.core.start import StartState, start_state
 
@@ -25,6 +25,7 @@ PROBLEMS_MAX: Final = 3
 TAIL: Final = 120
 """Characters of a prompt's end that a report shows."""
 
+_REMEDY: Final = "use the tokenizer the model came with, or leave it out: then the text alone is tried"
 
 Checked = tuple[tuple[str, ...], tuple[Piece, ...], int]
 """What came of a wire: the problems, the split, and in how many ways it was fed."""
@@ -77,7 +78,7 @@ class Kit:
         template: the template's text.
         tokens: its special tokens (`bos_token`, ...).
         kwargs: template variables for every mode (`revision`, ...).
-        tokenizer: the model's; then everything is tried with token ids too.
+        tokenizer: the model's; then everything is tried with token ids too, unless a marker is missing in it.
         transformers: False renders with jinja2 alone.
         checked: what has been fed already; kits of one family and one tokenizer may share it.
 
@@ -103,7 +104,7 @@ class Kit:
         fixed = set(kwargs or {})
         variables = self.renderer.variables() - fixed
         self.modes = [self._accepted(mode) for mode in modes_of(template, variables, tuple(quotable))]
-        self.ids = marker_ids(self.family, tokenizer) if tokenizer is not None else {}
+        self.ids = control_ids(self.family, tokenizer) if tokenizer is not None else {}
         # The turn's end as this template writes it: a family's models differ, and with ids only a real one counts.
         ends = [text for text in self.family.end_of_sequence if tokenizer is None or text in self.ids]
         self.end = next((text for text in ends if text in template), "")
@@ -117,12 +118,20 @@ class Kit:
         needed = self.family.required or (self.family.opener, self.family.closer)
         return [marker for marker in needed if marker not in self.ids]
 
+    @property
+    def by_ids(self) -> bool:
+        """Whether token ids are tried too: a missing marker is told by itself, all else would only follow from it."""
+        return self.tokenizer is not None and not self.missing_ids()
+
     def row(self, mode: Mode, only: str = "") -> Row:
         """Try one mode.
 
         Args:
             mode: the mode.
             only: one column, or "" for all.
+
+        Raises:
+            SetupError: the tokenizer does not give a text back.
         """
         try:
             prompt = self.prompt(mode)
@@ -167,8 +176,7 @@ class Kit:
         return mode
 
     def _wires(self, start: StartState) -> list[Wire]:
-        usable = self.tokenizer is not None and not self.missing_ids()
-        return [wire for wire in wires_of(self.family, start, self.end) if usable or not wire.ids]
+        return [wire for wire in wires_of(self.family, start, self.end) if self.by_ids or not wire.ids]
 
     def _forms(self, mode: Mode, prompt: str, start: StartState) -> list[Form]:
         return forms_of(self.renderer, self.family, mode, prompt, start)
@@ -207,11 +215,11 @@ class Kit:
             problems.append(f"the prompt ends inside the thought, but the start is {start.kind}")
         if mode.asked == "off" and start.kind == "reasoning" and not mode.go_on:
             note = "thinking was switched off, yet the prompt opens a block: the template ignores the switch"
-        if self.tokenizer is not None and not problems:
-            by_ids = start_state(
-                None, self.family, prompt_token_ids=encode(prompt, self.tokenizer), tokenizer=self.tokenizer
-            )
+        if self.by_ids and not problems:
+            ids = encode(prompt, self.tokenizer)
+            by_ids = start_state(None, self.family, prompt_token_ids=ids, tokenizer=self.tokenizer)
             if (by_ids.kind, by_ids.answer_begun) != (start.kind, start.answer_begun):
+                check_given_back(prompt, decoder(self.tokenizer)(ids), _REMEDY)
                 problems.append(f"read from token ids the start is {by_ids.kind}, from the text {start.kind}")
         return tuple(problems), note
 
@@ -243,15 +251,15 @@ class Kit:
         if not wire.ids:
             for way, deltas in text_ways(wire.text):
                 yield way, deltas, None
-        if self.tokenizer is not None:
+        if self.by_ids:
             tokens = self._tokens(wire)
             for way, deltas in id_ways(tokens):
                 yield way, deltas, self.tokenizer
 
     def _tokens(self, wire: Wire) -> list[Token]:
         tokens = tokenise(spell(wire.script, self.tokenizer), self.tokenizer)
-        # A tokenizer that normalises text gives another one back; the wire then has no ids to be tried with.
-        return tokens if "".join([token.text for token in tokens]) == wire.text else []
+        check_given_back(wire.text, "".join([token.text for token in tokens]), _REMEDY)
+        return tokens
 
 
 def _in_ways(found: list[str], ways: int) -> str:

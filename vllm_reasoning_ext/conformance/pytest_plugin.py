@@ -40,7 +40,12 @@ class ReasoningCase:
         """Fail the test if the cell is wrong; skip it if the template refuses the mode."""
         if self._refused:
             pytest.skip(f"the template refuses this mode: {self._refused}")
-        cell = self._kit.cell(self._mode, self.wire)
+        from vllm_reasoning_ext.errors import SetupError
+
+        try:
+            cell = self._kit.cell(self._mode, self.wire)
+        except SetupError as error:
+            pytest.fail(str(error), pytrace=False)
         if cell.problems:
             lines = [f"{cell.mode} x {cell.wire}", *cell.problems, f"the output was {cell.text!r}"]
             pytest.fail("\n".join(lines), pytrace=False)

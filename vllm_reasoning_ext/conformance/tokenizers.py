@@ -1,12 +1,14 @@
 """Loading a model's tokenizer from its directory, with transformers or with tokenizers alone."""
 
 import importlib.util
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from vllm_reasoning_ext.conformance.char_tokenizer import Token
-from vllm_reasoning_ext.core.ids import decoder
+from vllm_reasoning_ext.core.families import Family
+from vllm_reasoning_ext.core.ids import decoder, marker_ids
 from vllm_reasoning_ext.errors import SetupError
 from vllm_reasoning_ext.serve.wires import script_ids
 
@@ -79,6 +81,31 @@ def tokenise(ids: Sequence[int], tokenizer: Any) -> list[Token]:
             context, shown = shown, number
         tokens.append(Token(token, new))
     return tokens
+
+
+def check_given_back(text: str, back: str, remedy: str) -> None:
+    """Compare a text with what a tokenizer makes of it: without the very same characters ids prove nothing.
+
+    Raises:
+        SetupError: they differ; the message shows where, and gives the remedy.
+    """
+    if back != text:
+        at = len(os.path.commonprefix([text, back]))
+        raise SetupError(
+            f"the tokenizer does not give the text back: {text[at : at + 20]!r} becomes {back[at : at + 20]!r}",
+            "the tokenizer",
+            remedy,
+        )
+
+
+def control_ids(family: Family, tokenizer: Any) -> dict[str, int]:
+    """Resolve the control tokens that decode to their text and that their text encodes to.
+
+    A marker that stands in the vocabulary, but is no added token, is spelled from ordinary tokens in every prompt.
+    """
+    return {
+        text: number for text, number in marker_ids(family, tokenizer).items() if encode(text, tokenizer) == [number]
+    }
 
 
 def encode(text: str, tokenizer: Any) -> list[int]:
