@@ -287,3 +287,23 @@ def test_the_counter_on_calls_in_a_block(text: str, total: int) -> None:
     start = Splitter("qwen3", force_reasoning=True).start
     counter = ReasoningTokenCounter("qwen3", marker_ids("qwen3", tokenizer), start, tokenizer.decode)
     assert counter.feed([token.id for token in tokenizer.tokens(text)]) == total
+
+
+@pytest.mark.parametrize("name", sorted(FAMILIES))
+def test_a_running_count_covers_what_was_shown(name: str) -> None:
+    """At every token of every case with ids: no token shown is missing, none is taken back or counted in advance."""
+    tokenizer, numbers = CharTokenizer.of_family(name), marker_ids(name, CharTokenizer.of_family(name))
+    for case in GATED:
+        if case.family != name or case.options.get("stream_reasoning") is False:
+            continue
+        splitter = Splitter(name, tokenizer=tokenizer, **case.options)
+        counter = ReasoningTokenCounter(
+            name, numbers, splitter.start, tokenizer.decode, tools=case.options.get("tools") is not False
+        )
+        shown = before = 0
+        for token in tokenizer.tokens(case.text, case.quoted):
+            delta = splitter.feed(token.text, (token.id,))
+            shown += sum(len(e.text) for e in delta.events if e.kind == "reasoning" and not e.synthetic)
+            count = counter.feed((token.id,)) - counter.undecided(splitter.held)
+            assert before <= count <= shown, case.id
+            before = count

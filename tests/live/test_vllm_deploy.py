@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.live.chat_wires import CHAT, flags
 from tests.live.conftest import Start
-from tests.live.test_vllm_chat import CHAT, FLAGS
 from tests.support.wires import of_family
 from vllm_reasoning_ext.serve.chat_reply import from_body, from_events, wanted
 
@@ -20,8 +20,8 @@ def test_a_plugin_file_is_enough(start_vllm: Start, tmp_path: Path) -> None:
     code = page.read_text(encoding="utf-8").partition("# reasoning_ext.py\n")[2].partition("```")[0]
     plugin = tmp_path / "reasoning_ext.py"
     plugin.write_text(code, encoding="utf-8")
-    flags = ("--reasoning-parser-plugin", str(plugin), "--reasoning-parser", f"{FAMILY}_ext")
-    scripted = start_vllm(FAMILY, *flags, env=(("VLLM_PLUGINS", "none"),))
+    named = ("--reasoning-parser-plugin", str(plugin), "--reasoning-parser", f"{FAMILY}_ext")
+    scripted = start_vllm(FAMILY, *named, env=(("VLLM_PLUGINS", "none"),))
     for wire in of_family(FAMILY):
         if not wire.cities:
             assert from_body(scripted.server.post(CHAT, scripted.body(wire))).shown == wanted(wire), wire.name
@@ -34,8 +34,7 @@ def test_a_plugin_file_is_enough(start_vllm: Start, tmp_path: Path) -> None:
 )
 def test_several_processes_serve_alike(start_vllm: Start, several: tuple[str, ...]) -> None:
     """Nothing of ours is shared between front ends or engines: whoever answers, the reply is the same."""
-    flags = (*FLAGS[FAMILY], "--enable-auto-tool-choice", *several)
-    scripted = start_vllm(FAMILY, *flags, engine=True, cli=True)
+    scripted = start_vllm(FAMILY, *flags(FAMILY), *several, engine=True, cli=True)
     for wire in of_family(FAMILY):
         body = scripted.body(wire)
         for _ in range(3):

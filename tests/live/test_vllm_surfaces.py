@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.live.chat_wires import TOOL_PARSERS, check, flags
 from tests.live.conftest import Scripted, Start
-from tests.live.test_vllm_chat import FLAGS
-from tests.support.wires import of_family
+from tests.support.more_wires import wires_of
 from vllm_reasoning_ext.serve.wires import FUNCTION, TOOLS, Wire
 
 pytestmark = [pytest.mark.vllm, pytest.mark.live]
@@ -32,14 +32,14 @@ def wanted(wire: Wire) -> Seen:
     return Seen(wire.reasoning, wire.content, wire.cities)
 
 
-@pytest.fixture(scope="module", params=sorted(FLAGS))
+@pytest.fixture(scope="module", params=sorted(TOOL_PARSERS))
 def served(request: pytest.FixtureRequest, start_vllm: Start) -> tuple[str, Scripted]:
-    return request.param, start_vllm(request.param, *FLAGS[request.param], "--enable-auto-tool-choice")
+    return request.param, start_vllm(request.param, *flags(request.param))
 
 
 def turn_wires(family: str) -> list[Wire]:
     """Select the wires whose prompt every surface can make (no continued message)."""
-    return [wire for wire in of_family(family) if wire.prompt == "turn" and not wire.kwargs]
+    return [wire for wire in wires_of(family) if wire.prompt == "turn"]
 
 
 def openai_client(scripted: Scripted) -> Any:
@@ -49,7 +49,8 @@ def openai_client(scripted: Scripted) -> Any:
 
 
 def script(scripted: Scripted, wire: Wire, **more: Any) -> dict[str, Any]:
-    return {"vllm_xargs": scripted.body(wire)["vllm_xargs"] | more}
+    fields = {"vllm_xargs": scripted.body(wire)["vllm_xargs"] | more}
+    return fields | ({"chat_template_kwargs": dict(wire.kwargs)} if wire.kwargs else {})
 
 
 # Chat
@@ -89,26 +90,36 @@ def chat(scripted: Scripted, wire: Wire, *, stream: bool, **fields: Any) -> list
     ]
 
 
+@pytest.mark.parametrize("step", [1, 2, 5, 500])
+def test_wires_and_usage(served: tuple[str, Scripted], step: int) -> None:
+    family, scripted = served
+    for wire in wires_of(family):
+        check(scripted, wire, step)
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_chat_wires(served: tuple[str, Scripted], stream: bool) -> None:
     family, scripted = served
-    for wire in of_family(family):
+    for wire in wires_of(family):
         assert chat(scripted, wire, stream=stream) == [wanted(wire)], wire.name
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_two_choices_are_two_outputs(served: tuple[str, Scripted], stream: bool) -> None:
     family, scripted = served
-    first, second = of_family(family)[:2]
+    first, *others = wires_of(family)
+    second = next(w for w in others if (w.prompt, w.kwargs) == (first.prompt, first.kwargs))
     scripts = "|".join(scripted.body(wire)["vllm_xargs"]["script"] for wire in (first, second))
-    got = chat(scripted, first, stream=stream, n=2, temperature=1, vllm_xargs={"script": scripts, "step": 2})
+    got = chat(
+        scripted, first, stream=stream, n=2, temperature=1, tools=TOOLS, vllm_xargs={"script": scripts, "step": 2}
+    )
     assert got == [wanted(first), wanted(second)]
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_stop_string_cuts_the_answer(served: tuple[str, Scripted], stream: bool) -> None:
     family, scripted = served
-    wire = of_family(family)[0]
+    wire = wires_of(family)[0]
     assert chat(scripted, wire, stream=stream, stop=[" 42"]) == [Seen(wire.reasoning, "It is")]
 
 
@@ -123,8 +134,8 @@ def test_hidden_reasoning_stays_hidden(served: tuple[str, Scripted], stream: boo
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_floor_on_request(served: tuple[str, Scripted], stream: bool) -> None:
     family, scripted = served
-    wire = next(wire for wire in of_family(family) if wire.cut)
-    extra = {"chat_template_kwargs": {"force_nonempty_content": True}}
+    wire = next(wire for wire in wires_of(family) if wire.cut)
+    extra = {"chat_template_kwargs": {**wire.kwargs, "force_nonempty_content": True}}
     assert chat(scripted, wire, stream=stream, extra=extra) == [wanted(wire)]  # cut by its limit: no floor
     # The same output, ended by the model: the script's end is a stop.
     uncut = chat(scripted, wire, stream=stream, extra=extra, max_tokens=1000, **ended(scripted, wire))
@@ -194,7 +205,7 @@ def test_responses(served: tuple[str, Scripted], stream: bool) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_prompt_decides_not_the_switch(start_vllm: Start, stream: bool) -> None:
     """A template that ignores enable_thinking opens the block all the same: chat and Responses."""
-    scripted = start_vllm("qwen3", *FLAGS["qwen3"], "--enable-auto-tool-choice")
+    scripted = start_vllm("qwen3", *flags("qwen3"))
     kwargs = {"revision": "2507-thinking", "enable_thinking": False}
     wire = Wire("ignored switch", "qwen3", "Six times seven.\n</think>\n\nIt is 42.<|im_end|>", kwargs=kwargs)
     want = Seen("Six times seven.", "It is 42.")
@@ -246,7 +257,7 @@ def test_messages(served: tuple[str, Scripted], stream: bool) -> None:
 def test_a_hang_up_harms_nobody(served: tuple[str, Scripted]) -> None:
     """A client leaves mid-thought while others go on; the server then still counts and serves."""
     family, scripted = served
-    wire = of_family(family)[0]
+    wire = wires_of(family)[0]
     body = scripted.body(wire, stream=True)
     body["vllm_xargs"] |= {"pause": 0.05}
     request = urllib.request.Request(
@@ -272,7 +283,7 @@ def test_the_counters_are_on_vllms_own_metrics_page(served: tuple[str, Scripted]
     family, scripted = served
     before = dict(samples(scripted, family))
     assert sum(before.values()) >= 0
-    chat(scripted, of_family(family)[0], stream=True)
+    chat(scripted, wires_of(family)[0], stream=True)
     deadline = time.monotonic() + 10
     while sum(dict(samples(scripted, family)).values()) != sum(before.values()) + 1 and time.monotonic() < deadline:
         time.sleep(0.1)

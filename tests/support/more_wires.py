@@ -169,13 +169,35 @@ MINIMAX: Final = (
         "It is 42.",
     ),
     Wire(
-        "a call in the open block",
+        "a call in an open block",
         "minimax",
         f"Look it up.\n{_MINIMAX_CALL}[e~[",
         "Look it up.",
         "",
         ("Oslo",),
         raw=_MINIMAX_CALL,
+    ),
+    Wire(
+        "thought, then a call",
+        "minimax",
+        f"Look it up.\n</think>\n\n{_MINIMAX_CALL}[e~[",
+        "Look it up.",
+        "",
+        ("Oslo",),
+        raw=_MINIMAX_CALL,
+    ),
+    Wire(
+        "quoted closer in the thought",
+        "minimax",
+        "It ends at ‹</think>›, they say.\n</think>\n\nYes.[e~[",
+        "It ends at </think>, they say.",
+        "Yes.",
+    ),
+    Wire(
+        "cut by max_tokens mid-thought",
+        "minimax",
+        "Let me think about✂ it.\n</think>\n\n42.[e~[",
+        "Let me think about",
     ),
 )
 
@@ -279,7 +301,7 @@ DEEPSEEKV32: Final = (
         kwargs=_THINKING,
     ),
     Wire(
-        "a call in the open block",
+        "a call in an open block",
         "deepseekv32",
         f"Look it up.\n\n{_DSML_CALL}{_EOS}",
         "Look it up.",
@@ -319,3 +341,8 @@ ALL_WIRES: Final[tuple[Wire, ...]] = (
 def wires_of(family: str) -> list[Wire]:
     """Select a family's wires."""
     return [wire for wire in ALL_WIRES if wire.family == family]
+
+
+def reasoning_tokens(wire: Wire) -> int:
+    """Count a wire's reasoning tokens where one is a byte; a line break in these wires is a joiner, not the model's."""
+    return len(wire.reasoning.replace("\n", "").encode())

@@ -8,6 +8,7 @@ headerless switches are counted as they are split.
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from vllm_reasoning_ext.core.events import REASONING, Event
 from vllm_reasoning_ext.core.families import Family, get_family
@@ -73,6 +74,24 @@ class ReasoningTokenCounter:
         """The number of reasoning tokens so far; held text counts where it stands, a header or a call not yet."""
         undecided = len(self._waiting) + len(self._open) if self._grammar.plain == "reasoning" else 0
         return self._done + undecided
+
+    def undecided(self, characters: int) -> int:
+        """Count the tokens of `total` that make up the last characters, which a splitter keeps back.
+
+        They may be reasoning yet, or a blank before a closer, or the beginning of a header.
+        """
+        found = 0
+        if self._grammar.plain == "reasoning":
+            lengths = chain(
+                (len(self._decode([number])) for number in reversed(self._waiting)),
+                (length for length, _ in reversed(self._open)),
+            )
+            for length in lengths:
+                if characters <= 0:
+                    break
+                characters -= length
+                found += 1
+        return found
 
     def feed(self, ids: Iterable[int]) -> int:
         """Take the next ids; return `total`."""

@@ -133,7 +133,10 @@ class Splitter:
 
     @property
     def held(self) -> int:
-        """How many characters are kept back now."""
+        """How many characters a family's grammar keeps back now.
+
+        Not among them: a block that `stream_reasoning=False` asked to hold, and inline tags' text (always 0).
+        """
         if self._grammar is None or self._lexer is None:
             return 0
         return len(self._lexer.held) + self._grammar.held

@@ -42,6 +42,11 @@ class GuardedSplitter:
         return self._splitter is not None and self._splitter.floored
 
     @property
+    def held(self) -> int:
+        """The characters kept back now."""
+        return self._splitter.held if self._splitter is not None else 0
+
+    @property
     def max_held(self) -> int:
         """The most characters kept back after a feed."""
         return self._splitter.max_held if self._splitter is not None else 0

@@ -209,7 +209,10 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
             )
             done = 0
         self._counted = token_ids
-        return self._counter.feed(token_ids[done:])
+        count = self._counter.feed(token_ids[done:])
+        held = self._splitter.held if self._splitter is not None else 0
+        # While streaming, the count of a chunk covers what was shown: what is held may turn out to be no reasoning.
+        return count - self._counter.undecided(held) if held else count
 
     # vLLM's contract: thinking budgets.
 

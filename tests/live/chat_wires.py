@@ -1,0 +1,45 @@
+"""How the families are served for the live tests, and what a wire's chat reply has to be."""
+
+from typing import Final
+
+from tests.live.conftest import Scripted
+from tests.support.more_wires import reasoning_tokens
+from vllm_reasoning_ext.serve.chat_reply import from_body, from_events, wanted
+from vllm_reasoning_ext.serve.wires import Wire
+
+CHAT: Final = "/v1/chat/completions"
+TOOL_PARSERS: Final = {
+    "deepseekv32": "deepseek_v32",
+    "gemma4": "gemma4",
+    "minimax": "minimax_m2",
+    "minimax_m3": "minimax_m3",
+    "muse_glimmer": "muse_glimmer",
+    "qwen3": "hermes",
+}
+"""Family -> vLLM's tool parser; gpt_oss, where vLLM composes another class, has tests of its own."""
+
+
+def flags(family: str) -> tuple[str, ...]:
+    """Give the server flags of a family."""
+    return "--reasoning-parser", family, "--tool-call-parser", TOOL_PARSERS[family], "--enable-auto-tool-choice"
+
+
+def check(scripted: Scripted, wire: Wire, step: int) -> None:
+    """Send a wire as a chat request, whole and streamed, and compare all that the client gets."""
+    body = scripted.body(wire, step)
+    whole = from_body(scripted.server.post(CHAT, body))
+    options = {"stream_options": {"include_usage": True, "continuous_usage_stats": True}}
+    events = scripted.server.stream(CHAT, body | options)
+    streamed = from_events(events)
+    assert whole.shown == wanted(wire)
+    assert streamed.shown == wanted(wire)
+    assert whole.finish == streamed.finish == ("length" if wire.cut else "tool_calls" if wire.cities else "stop")
+    assert whole.tokens == streamed.tokens > 0
+    assert whole.reasoning_tokens == streamed.reasoning_tokens == reasoning_tokens(wire)
+    # Each chunk's usage: never less than before, and no token that was shown is missing.
+    before = 0
+    for at in range(1, len(events)):
+        so_far = from_events(events[:at])
+        assert so_far.reasoning_tokens is not None
+        assert max(before, len(so_far.reasoning.replace("\n", "").encode())) <= so_far.reasoning_tokens, wire.name
+        before = so_far.reasoning_tokens
