@@ -16,8 +16,9 @@ import signal
 import sys
 import types
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vllm_reasoning_ext.conformance.runner import Case, check_case, load_cases
 from vllm_reasoning_ext.core import grammars as registry
@@ -35,32 +36,43 @@ _SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 }  # fmt: skip
 
 
-class Mutant:
-    """One change: where it is, and the changed module."""
+class Mutant(NamedTuple):
+    """One change: which module, which of its places, what is done there; `what` is "" for no change."""
 
-    def __init__(self, module: str, line: int, what: str, tree: ast.Module) -> None:
-        self.module, self.line, self.what, self.tree = module, line, what, tree
+    module: str
+    number: int = 0
+    what: str = ""
+
+    def tree(self) -> ast.Module:
+        """Build the changed module; built late, because a thousand of them fill the memory."""
+        changed = copy.deepcopy(_parsed(self.module))
+        if self.what:
+            _apply(changed, _places(changed)[self.number], self.what)
+        return ast.fix_missing_locations(changed)
 
     def __str__(self) -> str:
-        return f"{self.module}.py:{self.line}: {self.what}"
+        node = _places(_parsed(self.module))[self.number]
+        line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0) + 1
+        return f"{self.module}.py:{line}:{column}: {self.what} in `{ast.unparse(node).splitlines()[0]}`"
 
 
 def mutants(module: str) -> Iterator[Mutant]:
-    """Build every mutant of a module, in the order of its text."""
-    path = Path(str(importlib.import_module(f"vllm_reasoning_ext.core.{module}").__file__))
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
-    places = [node for function in functions for node in ast.walk(function) if node is not function]
-    for number, node in enumerate(dict.fromkeys(places)):
+    """List every mutant of a module, in the order of its text."""
+    for number, node in enumerate(_places(_parsed(module))):
         for what in _changes(node):
-            changed = copy.deepcopy(tree)
-            twins = [n for n in ast.walk(changed) if isinstance(n, ast.FunctionDef)]
-            twin = list(dict.fromkeys(n for f in twins for n in ast.walk(f) if n is not f))[number]
-            before = ast.unparse(twin).splitlines()[0]
-            _apply(changed, twin, what)
-            yield Mutant(
-                module, getattr(node, "lineno", 0), f"{what} in `{before}`", ast.fix_missing_locations(changed)
-            )
+            yield Mutant(module, number, what)
+
+
+@lru_cache
+def _parsed(module: str) -> ast.Module:
+    path = Path(str(importlib.import_module(f"vllm_reasoning_ext.core.{module}").__file__))
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _places(tree: ast.Module) -> list[ast.AST]:
+    """List the nodes of every function."""
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    return list(dict.fromkeys(node for function in functions for node in ast.walk(function) if node is not function))
 
 
 def _changes(node: ast.AST) -> list[str]:
@@ -122,7 +134,9 @@ def killer(mutant: Mutant, cases: list[Case]) -> str:
     module.__dict__.update({"__name__": name, "__file__": original.__file__})
     saved = dict(registry._GRAMMARS)
     try:
-        exec(compile(mutant.tree, name, "exec"), module.__dict__)
+        exec(compile(mutant.tree(), name, "exec"), module.__dict__)
+        # What another mutant, or the true grammar, read out of a prompt must not be remembered.
+        start._read_ending.cache_clear()
         # The start state is read by the marker grammar too, and asks for its states.
         if mutant.module == "marker":
             start.MarkerGrammar, start.State = module.__dict__["MarkerGrammar"], module.__dict__["State"]
@@ -138,6 +152,7 @@ def killer(mutant: Mutant, cases: list[Case]) -> str:
         signal.setitimer(signal.ITIMER_PROF, 0)
         registry._GRAMMARS.update(saved)
         start.MarkerGrammar, start.State = marker.MarkerGrammar, marker.State
+        start._read_ending.cache_clear()
     return ""
 
 
@@ -159,10 +174,7 @@ def main() -> None:
     every = sorted(load_cases(), key=lambda case: len(case.text))
     cases = {module: [c for c in every if _grammar(c) == module] for module in MODULES}
     for module in dict.fromkeys(mutant.module for mutant in chosen):
-        text = Path(str(importlib.import_module(f"vllm_reasoning_ext.core.{module}").__file__)).read_text(
-            encoding="utf-8"
-        )
-        by = killer(Mutant(module, 0, "unchanged", ast.parse(text)), cases[module])
+        by = killer(Mutant(module), cases[module])
         assert not by, f"{module}.py unchanged is killed by {by}: no count would mean anything"
     survivors = []
     for mutant in chosen:
