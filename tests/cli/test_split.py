@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from rich.console import Console
 
 from tests.cli.drive import Said, run
 from tests.support.byte_tokenizer import VOCABULARIES, byte_tokenizer
+from vllm_reasoning_ext import Splitter
 from vllm_reasoning_ext.conformance.tokenizers import encode, load_tokenizer, spell, tokenise
 
 Capture = pytest.CaptureFixture[str]
@@ -221,7 +223,23 @@ EXPLANATIONS = [
         [],
         ["'<|start|>' added: the tool parser needs it", "'<|eom|>' added: the tool parser needs it"],
     ),
-    ("inline", None, "<think>A</think>B", [], ["start      undecided: inline tags are looked for in the output alone"]),
+    (
+        "inline",
+        None,
+        "x <think>A</think>B `<think>`",
+        [],
+        [
+            "start      undecided: inline tags are looked for in the output alone",
+            "boundary   at 2: '<think>' tag, by its text\nboundary   at 10: '</think>' tag, by its text\n",
+        ],
+    ),
+    (
+        "inline",
+        None,
+        "\n <a>A</a>B",
+        ["--tags", "<a>...</a>", "--force-reasoning"],
+        ["boundary   at 2: '<a>' tag, by its text\nboundary   at 6: '</a>' tag"],
+    ),
 ]
 
 
@@ -275,7 +293,6 @@ def test_chunk_edges_are_drawn(capfd: Capture, tmp_path: Path) -> None:
     [
         (["{reply}", "--family", "qwen4"], "unknown reasoning family 'qwen4'", "choose one of"),
         (["nowhere", "--family", "qwen3"], "cannot read nowhere", "give an existing file"),
-        (["{binary}", "--family", "qwen3"], "is not UTF-8 (byte 1)", "save the model's output"),
         (["{reply}", "--family", "qwen3", "--chunks", "often"], "--chunks often is no way", "use whole, char"),
         (["{reply}", "--family", "qwen3", "--chunks", "0"], "--chunks 0 is no way", "use whole, char"),
         (["--family", "qwen3", "--ids", "{reply}"], "--ids cannot be read without", "add --tokenizer DIR"),
@@ -283,14 +300,17 @@ def test_chunk_edges_are_drawn(capfd: Capture, tmp_path: Path) -> None:
         (["{reply}", "--family", "qwen3", "--tokenizer", "nowhere"], "there is no nowhere", "on this machine"),
         (["{reply}", "--family", "qwen3", "--floor", "up"], "floor must be", "split --help"),
         (["{reply}", "--family", "inline", "--where", "there"], "where='there' is unknown", "split --help"),
+        (["{reply}", "--family", "inline", "--tags", "foo"], "'foo' is no tag pair: write opener...", "split --help"),
+        (["{reply}", "--family", "inline", "--tags", "<a>...</a>,b"], "'b' is no tag pair", "split --help"),
+        (["{reply}", "--family", "inline", "--tags", ","], "',' holds no tag pair", "split --help"),
+        (["{reply}", "--family", "qwen3", "--tags", "<a>...</a>"], "go with 'inline' only, not", "split --help"),
+        (["{reply}", "--family", "qwen3", "--unclosed", "content"], "go with 'inline' only, not", "split --help"),
     ],
 )
 def test_faults_name_place_and_remedy(
     capfd: Capture, tmp_path: Path, reply: str, tokenizer: str, arguments: list[str], problem: str, remedy: str
 ) -> None:
-    binary = tmp_path / "binary"
-    binary.write_bytes(b"a\xff")
-    given = [part.format(reply=reply, binary=binary, tok=tokenizer) for part in arguments]
+    given = [part.format(reply=reply, tok=tokenizer) for part in arguments]
     said = run(capfd, "split", *given)
     assert (said.code, said.out) == (2, "")
     assert problem in said.err
@@ -300,6 +320,59 @@ def test_faults_name_place_and_remedy(
     error = run(capfd, "split", *given, "--json").document["error"]
     assert problem in error["problem"]
     assert remedy in error["remedy"]
+
+
+def test_an_unknown_family_lists_the_names_once(capfd: Capture, reply: str) -> None:
+    said = run(capfd, "split", reply, "--family", "quen3").err
+    assert said.startswith("error: unknown reasoning family 'quen3'. Did you mean 'qwen3'?\n")
+    assert (said.count("muse_glimmer"), said.count("inline")) == (1, 1)
+
+
+def test_bytes_that_are_no_text_are_told_and_split_all_the_same(capfd: Capture, tmp_path: Path, tokenizer: str) -> None:
+    path = tmp_path / "binary"
+    path.write_bytes(b"<think>a\xffb</think>c\xe2\x80")
+    for more in ([], ["--tokenizer", tokenizer, "--chunks", "token"]):
+        said = run(capfd, "split", str(path), "--family", "qwen3", "--json", *more)
+        assert (said.code, said.document["reasoning"], said.document["content"]) == (0, "a\ufffdb", "c\ufffd")
+        assert said.err == f"warning: {path} is not UTF-8 (byte 8 is 0xff): \ufffd stands for what cannot be read\n"
+
+
+HINT = "hint: the output closes a block that it did not open; if the prompt did: "
+
+
+@pytest.mark.parametrize(
+    ("output", "options", "hint"),
+    [
+        ("A</think>B", ["--family", "qwen3"], HINT + "--prompt FILE, or --force-reasoning\n"),
+        ("A</think>B", ["--family", "qwen3", "--chunks", "char"], HINT + "--prompt FILE, or --force-reasoning\n"),
+        ("A</think>B", ["--family", "qwen3", "--prompt", "{prompt}"], HINT + "--force-reasoning\n"),
+        ("A</think>B", ["--family", "qwen3", "--json"], ""),
+        ("A</think>B", ["--family", "qwen3", "--force-reasoning"], ""),
+        ("A</think>B", ["--family", "qwen3", "--no-force-reasoning"], ""),
+        ("A</think>B", ["--family", "minimax"], ""),  # starts in reasoning
+        ("</think>B", ["--family", "qwen3"], ""),  # no thinking this turn
+        ("<think>A</think>B</think>", ["--family", "qwen3"], ""),
+        ("A</think>B", ["--family", "inline"], ""),
+    ],
+)
+def test_a_closer_without_an_opener_deserves_a_hint(
+    capfd: Capture, tmp_path: Path, output: str, options: list[str], hint: str
+) -> None:
+    (tmp_path / "out").write_text(output)
+    (tmp_path / "prompt").write_text("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n")
+    given = [option.format(prompt=tmp_path / "prompt") for option in options]
+    assert run(capfd, "split", str(tmp_path / "out"), *given).err == hint
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"tags": "<a>...</a>"}, {"where": "head"}, {"unclosed": "content"}, {"max_buffer_bytes": 5}],
+    ids=lambda option: next(iter(option)),
+)
+def test_options_of_inline_go_with_no_other_family(option: dict[str, Any]) -> None:
+    assert Splitter("inline", **option).family == "inline"
+    with pytest.raises(ValueError, match="go with 'inline' only, not with 'glm'"):
+        Splitter("glm", **option)
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)

@@ -104,10 +104,21 @@ def explain(recorder: Recorder, ids: Mapping[str, int] | None = None) -> list[No
     """
     record = FAMILIES.get(recorder.splitter.family)
     spans = list(_spans([event for event, _ in recorder.events]))
-    notes = [*_boundaries(recorder.spellings, spans, record, ids or {}), *_holds(recorder.holds, spans)]
+    spellings = recorder.spellings if record is not None else _tags(spans)
+    notes = [*_boundaries(spellings, spans, record, ids or {}), *_holds(recorder.holds, spans)]
     notes += [Note("ids", at, "", f"from here on the text alone decides: {why}") for at, why in recorder.given_up]
     notes += _policies(recorder, spans, record)
     return sorted(notes, key=lambda note: note.at)
+
+
+def closes_unopened(recorder: Recorder) -> bool:
+    """Tell whether a closer is left in an answer without any opener: the prompt held that, most likely."""
+    record = FAMILIES.get(recorder.splitter.family)
+    real = [spelling for spelling in recorder.spellings if spelling.real is not None]
+    if record is None or recorder.splitter.start.kind != "undecided" or any(s.marker == record.opener for s in real):
+        return False
+    spans = list(_spans([event for event, _ in recorder.events]))
+    return any(s.marker == record.closer and _kind_at(s.position, spans) is CONTENT for s in real)
 
 
 def as_json(notes: Sequence[Note]) -> list[dict[str, Any]]:
@@ -124,6 +135,16 @@ def _spans(events: Sequence[Event]) -> Iterator[_Span]:
         length = 0 if event.synthetic else len(event.text)
         yield at, at + length, event
         at += length
+
+
+def _tags(spans: Sequence[_Span]) -> list[Spelling]:
+    """Read the inline tags that counted off the events: that grammar has no lexer to tell of the others."""
+    tags = []
+    for start, _, event in spans:
+        bare = event.text.lstrip()
+        if event.kind is MARKER and bare:
+            tags.append(Spelling(bare, start + len(event.text) - len(bare), False))
+    return tags
 
 
 def _start(span: _Span) -> int:

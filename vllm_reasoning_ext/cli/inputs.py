@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 
+from vllm_reasoning_ext.cli import paint
 from vllm_reasoning_ext.core.families import get_family, names
 from vllm_reasoning_ext.errors import SetupError
 
@@ -12,8 +13,11 @@ from vllm_reasoning_ext.errors import SetupError
 def read_text(path: str) -> str:
     """Read a text to the character; `-` is standard input.
 
+    What is no UTF-8 becomes U+FFFD, as engines decode it, and is told on standard error: tokenizers and readers of
+    JSON refuse the lone surrogates that would keep the bytes.
+
     Raises:
-        SetupError: it cannot be read, or is no UTF-8.
+        SetupError: it cannot be read.
     """
     try:
         data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
@@ -24,9 +28,10 @@ def read_text(path: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise SetupError(
-            f"{path} is not UTF-8 (byte {error.start})", path, "save the model's output as UTF-8 text"
-        ) from error
+        where = f"{'standard input' if path == '-' else path} is not UTF-8"
+        told = f"{where} (byte {error.start} is 0x{data[error.start]:02x}): \ufffd stands for what cannot be read"
+        paint.line(paint.console(stderr=True), ("warning: ", "warn"), told)
+        return data.decode("utf-8", errors="replace")
 
 
 def read_ids(path: str) -> list[int]:
@@ -71,4 +76,6 @@ def check_family(name: str, *, inline: bool = False) -> str:
         return get_family(name.removesuffix("_ext")).name
     except ValueError as error:
         known = ", ".join([*names(), *(["inline"] if inline else [])])
-        raise SetupError(str(error), f"--family {name}", f"choose one of {known}") from error
+        # The core's message ends in the names, "inline" among them, which not every command takes.
+        problem = str(error).partition(" Known names")[0].removesuffix(".")
+        raise SetupError(problem, f"--family {name}", f"choose one of {known}") from error

@@ -11,13 +11,14 @@ from rich.text import Text
 
 from vllm_reasoning_ext.cli import paint
 from vllm_reasoning_ext.cli.chunks import cut
-from vllm_reasoning_ext.cli.explain import Note, Recorder, as_json, explain
+from vllm_reasoning_ext.cli.explain import Note, Recorder, as_json, closes_unopened, explain
 from vllm_reasoning_ext.cli.inputs import check_family, read_ids, read_text
 from vllm_reasoning_ext.conformance.runner import Fed
 from vllm_reasoning_ext.conformance.tokenizers import check_given_back, encode, load_tokenizer, tokenise
 from vllm_reasoning_ext.core.events import Event
 from vllm_reasoning_ext.core.ids import marker_ids
 from vllm_reasoning_ext.core.splitter import Splitter
+from vllm_reasoning_ext.core.tags import parse_tags
 from vllm_reasoning_ext.errors import SetupError
 
 EPILOG: Final = """\b
@@ -43,7 +44,12 @@ def command(
     family: Annotated[str, typer.Option(metavar="NAME", help="Whose markers: see `families`; or inline, for tags.")],
     prompt: Annotated[str, typer.Option(metavar="FILE", help="The rendered prompt; its end decides the start.")] = "",
     chunks: Annotated[
-        str, typer.Option(metavar="HOW", help="How the output arrives: whole, char, token, N or random:SEED.")
+        str,
+        typer.Option(
+            metavar="HOW",
+            help="How the output arrives: whole, char, a number of characters, random:SEED, or token (needs "
+            "--tokenizer; then a number counts tokens too).",
+        ),
     ] = "whole",
     ids: Annotated[str, typer.Option(metavar="FILE", help="The output's token ids, as JSON or plain numbers.")] = "",
     tokenizer: Annotated[
@@ -68,13 +74,18 @@ def command(
     loaded = load_tokenizer(tokenizer) if tokenizer else None
     text, deltas = _deltas(file, ids, loaded, chunks)
     rendered = read_text(prompt) if prompt else None
-    options: dict[str, Any] = {"floor": cast('Literal["off", "promote"]', floor)}
-    if name == "inline":
-        options |= {"tags": tags or None, "where": where, "unclosed": unclosed}
-    else:
-        options |= {"prompt": rendered, "force_reasoning": force_reasoning, "tools": tools, "tokenizer": loaded}
     try:
-        splitter = Splitter(name, **options)
+        splitter = Splitter(
+            name,
+            rendered,
+            force_reasoning=force_reasoning,
+            tools=tools,
+            tokenizer=loaded,
+            floor=cast('Literal["off", "promote"]', floor),
+            tags=parse_tags(tags, strict=True) if tags else None,
+            where=cast('Literal["prose", "anywhere", "head"]', where),
+            unclosed=cast('Literal["reasoning", "content"]', unclosed),
+        )
     except ValueError as error:
         raise SetupError(str(error), "the options of split", "see `vllm-reasoning-ext split --help`") from error
     recorder = Recorder(splitter)
@@ -88,6 +99,10 @@ def command(
         _show_start(out, splitter, rendered, why)
         _show(out, recorder, deltas)
         paint.lines(out, map(_note, notes))
+        if force_reasoning is None and closes_unopened(recorder):
+            told = "the output closes a block that it did not open; if the prompt did: "
+            told += "--force-reasoning" if prompt else "--prompt FILE, or --force-reasoning"
+            paint.line(paint.console(stderr=True), ("hint: ", "warn"), told)
     lost = "".join(event.text for event, _ in recorder.events if not event.synthetic) != text
     if lost:
         paint.line(

@@ -9,7 +9,7 @@ from vllm_reasoning_ext.core.floor import Floor
 from vllm_reasoning_ext.core.grammars import FamilyGrammar, make_grammar
 from vllm_reasoning_ext.core.holdback import marker_set
 from vllm_reasoning_ext.core.ids import make_track
-from vllm_reasoning_ext.core.inline import Inline
+from vllm_reasoning_ext.core.inline import BUFFER_BYTES, Inline
 from vllm_reasoning_ext.core.lexer import Lexer, Observer
 from vllm_reasoning_ext.core.sink import Sink
 from vllm_reasoning_ext.core.start import start_state
@@ -43,7 +43,7 @@ class Splitter:
         max_held: the most characters that were kept back after a feed.
 
     Raises:
-        ValueError: an unknown family, or an option that does not go with it.
+        ValueError: an unknown family or value, or an option of "inline" given to another family.
     """
 
     __slots__ = (
@@ -81,7 +81,7 @@ class Splitter:
         tags: str | Sequence[tuple[str, str]] | None = None,
         where: Literal["prose", "anywhere", "head"] = "prose",
         unclosed: Literal["reasoning", "content"] = "reasoning",
-        max_buffer_bytes: int = 65536,
+        max_buffer_bytes: int = BUFFER_BYTES,
         start: StartState | None = None,
     ) -> None:
         if floor not in ("off", "promote"):
@@ -109,6 +109,8 @@ class Splitter:
             self._end = inline.finish
             return
         record = get_family(family)
+        if (tags, where, unclosed, max_buffer_bytes) != (None, "prose", "reasoning", BUFFER_BYTES):
+            raise ValueError(f"tags, where, unclosed and max_buffer_bytes go with 'inline' only, not with {family!r}.")
         self.family = record.name
         self.start = start or start_state(
             prompt,
