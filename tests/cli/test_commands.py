@@ -92,6 +92,23 @@ def test_the_proxy_says_what_to_install(capfd: Capture, monkeypatch: pytest.Monk
     assert "pip install 'vllm-reasoning-ext[proxy]'" in said.err
 
 
+@pytest.mark.parametrize(
+    ("upstream", "why"),
+    [
+        ("http://x:99999", "Port out of range"),
+        ("http://x:0", "nothing listens on port 0"),
+        ("http://x:port", "'port'"),
+        ("http://[x", "Invalid IPv6 URL"),
+    ],
+)
+def test_the_proxy_refuses_a_port_that_cannot_be(capfd: Capture, upstream: str, why: str) -> None:
+    said = run(capfd, "proxy", "--upstream", upstream, "--listen", "127.0.0.1:0")
+    assert (said.code, said.out) == (2, "")
+    assert f"{upstream!r} is no address (" in said.err
+    assert why in said.err
+    assert "a port is 1 to 65535" in said.err
+
+
 # infer
 
 
@@ -147,6 +164,26 @@ def test_infer_reads_a_directory_and_says_when_it_cannot_tell(
     assert said.code == 1
     assert "unknown" in said.out
     assert "--reasoning-parser deepseekv32 | qwen3" in said.out
+
+
+@pytest.mark.parametrize("path", ["{here}/Qwen3-8B", "./Qwen3-8B", "../Qwen3-8B", "~/nowhere/Qwen3-8B"])
+def test_infer_does_not_judge_a_missing_path_by_its_name(
+    capfd: Capture, engines: dict[str, Engine], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    said = run(capfd, "infer", path.format(here=tmp_path))
+    assert (said.code, said.out) == (2, "")
+    assert "there is no directory " in said.err
+    assert "remedy: " in said.err
+
+
+def test_infer_knows_the_home_directory(
+    capfd: Capture, engines: dict[str, Engine], models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(models))
+    document = run(capfd, "infer", "~/glm", "--json").document
+    assert (document["model"], document["family"]) == (str(models / "glm"), "qwen3")
 
 
 # doctor
@@ -475,6 +512,12 @@ def test_help_blocks_in_the_documentation_are_what_help_prints(page: Path) -> No
 def test_the_page_of_the_command_line_has_all_of_them() -> None:
     page = next(path for path in pages() if path.name == "cli.md").read_text(encoding="utf-8")
     assert {found["name"] for found in BLOCK.finditer(page)} == {"", *COMMANDS}
+
+
+def test_the_page_says_the_exit_codes_of_every_command() -> None:
+    page = next(path for path in pages() if path.name == "cli.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]+`) \|[^|]+\|[^|]+\|[^|]+\|$", page.partition("<!-- help:")[0], re.MULTILINE)
+    assert sorted(name for row in rows for name in re.findall(r"`(\w+)`", row)) == sorted(COMMANDS)
 
 
 @pytest.mark.parametrize("page", [pytest.param(path, id=path.name) for path in pages()])

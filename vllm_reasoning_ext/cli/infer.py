@@ -12,6 +12,7 @@ from vllm_reasoning_ext.cli.probe import ENGINES, SHOWN, Engine, ask
 from vllm_reasoning_ext.cli.tool_parsers import tool_parser
 from vllm_reasoning_ext.conformance.render import read_model_template
 from vllm_reasoning_ext.core.families import FAMILIES
+from vllm_reasoning_ext.errors import SetupError
 from vllm_reasoning_ext.inference import infer_with_reason
 
 EPILOG: Final = """\b
@@ -20,9 +21,10 @@ Examples:
   vllm-reasoning-ext infer ./model --no-engines
 
 \b
-A directory is judged by its config.json, then its chat template, then its names; anything
-else by its name alone. The tool-call parsers named exist in the engines installed here;
-without an engine they are those of vLLM 0.33 and SGLang 0.5.23, unchecked.
+A directory is judged by its config.json, then its chat template, then its names; a name
+by itself. What begins with /, ./, ../ or ~ must be a directory of this machine. The
+tool-call parsers named exist in the engines installed here; without an engine they are
+those of vLLM 0.33 and SGLang 0.5.23, unchecked.
 """
 
 
@@ -35,6 +37,11 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Tell a model's family and why, and print the serve commands to copy."""
+    if model.startswith(("/", "./", "../", "~")):
+        model = str(Path(model).expanduser())
+        if not Path(model).is_dir():
+            remedy = "give a model's directory on this machine, or its name as in Qwen/Qwen3-8B"
+            raise SetupError(f"there is no directory {model}", "MODEL_DIR", remedy)
     family, reason = infer_with_reason(model)
     asked = {name: ask(name, load=False) for name in ENGINES}
     if engines and family is not None and any(engine.installed for engine in asked.values()):
