@@ -21,7 +21,10 @@ from tests.support.byte_tokenizer import byte_tokenizer
 from vllm_reasoning_ext import FAMILIES, __version__
 from vllm_reasoning_ext.cli import checks, doctor, infer, probe
 from vllm_reasoning_ext.cli.probe import Engine
-from vllm_reasoning_ext.conformance.templates import template_names
+from vllm_reasoning_ext.conformance.conform import Kit
+from vllm_reasoning_ext.conformance.pytest_plugin import ReasoningCase
+from vllm_reasoning_ext.conformance.templates import template_names, template_path
+from vllm_reasoning_ext.conformance.tokenizers import load_tokenizer
 from vllm_reasoning_ext.engines.register import parser_names
 
 Capture = pytest.CaptureFixture[str]
@@ -482,6 +485,9 @@ def test_conform_stops_where_the_tokenizer_changes_text(
     assert "remedy:   use the tokenizer the model came with" in said.err
     assert "law" not in said.err
     assert run(capfd, *arguments).code == 0
+    kit = Kit("qwen3", template_path("qwen3").read_text(encoding="utf-8"), tokenizer=load_tokenizer(changed))
+    with pytest.raises(pytest.fail.Exception, match=r"does not give the text back.*Remedy: use the tokenizer"):
+        ReasoningCase(kit, kit.modes[0], "answer").check()
 
 
 def test_conform_tries_no_ids_where_the_tokenizer_spells_a_marker(capfd: Capture, models: Path, tmp_path: Path) -> None:
