@@ -10,13 +10,13 @@ pytest.importorskip("vllm", reason="needs vLLM: bash tests/envs/vllm.sh builds i
 
 from vllm.parser.parser_manager import ParserManager
 
-from tests.support.byte_tokenizer import byte_tokenizer
+from tests.support.byte_tokenizer import VOCABULARIES, byte_tokenizer
 from tests.support.more_wires import ALL_WIRES, reasoning_tokens
-from tests.support.vllm_drive import Case, compose
+from tests.support.vllm_drive import WIDTHS, Case, compose
 from tests.support.wires import of_family
 from vllm_reasoning_ext.core.families import FAMILIES
 from vllm_reasoning_ext.engines import register
-from vllm_reasoning_ext.engines.vllm_message import finish_reason, offers_tools
+from vllm_reasoning_ext.engines.vllm_message import answers_at_once, finish_reason, offers_tools
 from vllm_reasoning_ext.errors import SetupError
 from vllm_reasoning_ext.serve.wires import TOOLS, Wire
 
@@ -154,6 +154,32 @@ def test_one_object_serves_several_choices() -> None:
 )
 def test_whether_a_request_offers_tools(fields: dict[str, Any], offered: bool) -> None:
     assert offers_tools(SimpleNamespace(**fields)) is offered
+
+
+@pytest.mark.parametrize(
+    ("fields", "at_once"),
+    [
+        ({"response_format": {"type": "json_object"}, "include_reasoning": False}, True),
+        ({"response_format": SimpleNamespace(type="json_schema"), "include_reasoning": False}, True),
+        ({"structured_outputs": object(), "include_reasoning": False}, True),
+        ({"response_format": {"type": "json_object"}, "include_reasoning": True}, False),
+        ({"response_format": {"type": "text"}, "include_reasoning": False}, False),
+        ({"response_format": None, "structured_outputs": None, "include_reasoning": False}, False),
+        ({}, False),
+    ],
+)
+def test_when_the_output_is_the_answer(fields: dict[str, Any], at_once: bool) -> None:
+    assert answers_at_once(SimpleNamespace(**fields)) is at_once
+
+
+@pytest.mark.parametrize("family", ["minimax", "gpt_oss", "muse_glimmer"])
+def test_a_dictated_answer_is_shown_though_the_prompt_opened_a_block(family: str) -> None:
+    eos = VOCABULARIES[family].eos
+    wire = Wire("dictated", family, '{"a": 1}' + eos, content='{"a": 1}')
+    case = Case(wire, response_format={"type": "json_object"}, include_reasoning=False)
+    assert case.full(family).content == wire.content
+    for width in WIDTHS:
+        assert case.streamed(family, width=width).content == wire.content
 
 
 @pytest.mark.parametrize(

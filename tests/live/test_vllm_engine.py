@@ -1,20 +1,23 @@
-"""Grammar-constrained sampling on the real CPU engine: the thought is free, the answer is the grammar's.
+"""The real CPU engine: every family's wires, grammar-constrained sampling, thinking budgets.
 
-The thought is dictated, then the random model is let go: only xgrammar makes JSON of it, and only if vLLM's engine
-core heard from our parser where the answer begins.
+For a grammar the thought is dictated, then the random model is let go: only xgrammar makes JSON of it, and only if
+vLLM's engine core heard from our parser where the answer begins.
 """
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import pytest
 
+from tests.live.chat_wires import CHAT, TOOL_PARSERS, check, flags
 from tests.live.conftest import Scripted, Start
-from vllm_reasoning_ext.serve.chat_reply import from_body, from_events
+from tests.support.more_wires import wires_of
+from vllm_reasoning_ext.core.families import get_family
+from vllm_reasoning_ext.serve.chat_reply import ChatReply, from_body, from_events
 
 pytestmark = [pytest.mark.vllm, pytest.mark.live]
 
-CHAT = "/v1/chat/completions"
 ANSWER = {"answer": "yes"}
 SCHEMA = {
     "type": "object",
@@ -22,42 +25,76 @@ SCHEMA = {
     "required": ["answer"],
     "additionalProperties": False,
 }
-THOUGHTS = {
-    "qwen3": '<think>\nHm, {"no": 1}.\n</think>',
-    "gemma4": '<|channel>thought\nHm, {"no": 1}.\n<channel|>',
-    "muse_glimmer": ' to=self<|message|>Hm, {"no": 1}.<|eom|><|start|>assistant to=user<|message|>',
+COMPACT = ("--structured-outputs-config", json.dumps({"backend": "xgrammar", "disable_any_whitespace": True}))
+
+
+class Frame(NamedTuple):
+    """What a family's model writes around a thought.
+
+    Attributes:
+        before: what opens it; "" where the prompt does.
+        after: what follows its end up to the first character of the answer; the end itself is the budget's string.
+        end: what stops the output.
+        on, off: chat_template_kwargs for thinking, and for none (None: it cannot be switched off).
+        counted: tokens of the prompt that vLLM's budget counts: what follows the opener there.
+    """
+
+    before: str
+    after: str
+    end: str
+    on: Mapping[str, Any] = {}
+    off: Mapping[str, Any] | None = None
+    counted: int = 0
+
+
+FRAMES = {
+    "deepseekv32": Frame("", "", "<｜end▁of▁sentence｜>", {"thinking": True}, {"thinking": False}),
+    "gemma4": Frame("<|channel>thought\n", "", "<turn|>", {"enable_thinking": True}, {"enable_thinking": False}),
+    "minimax": Frame("", "", "[e~[", {}, {"revision": "no-think"}, counted=1),
+    "minimax_m3": Frame("<mm:think>", "", "[e~[", {}, {"thinking_mode": "disabled"}),
+    "muse_glimmer": Frame(" to=self<|message|>", "<|start|>assistant to=user<|message|>", "<|eot|>"),
+    "qwen3": Frame("<think>", "", "<|im_end|>", {}, {"enable_thinking": False}),
 }
-ON = {"gemma4": {"enable_thinking": True}}
-OFF = {"qwen3": {"enable_thinking": False}, "gemma4": {"enable_thinking": False}}
 
 
-@pytest.fixture(scope="module", params=sorted(THOUGHTS))
+@pytest.fixture(scope="module", params=sorted(TOOL_PARSERS))
 def served(request: pytest.FixtureRequest, start_vllm: Start) -> tuple[str, Scripted]:
-    compact = json.dumps({"backend": "xgrammar", "disable_any_whitespace": True})
-    flags = ("--reasoning-parser", request.param, "--structured-outputs-config", compact)
-    return request.param, start_vllm(request.param, *flags, engine=True)
+    return request.param, start_vllm(request.param, *flags(request.param), *COMPACT, engine=True)
 
 
-def body(scripted: Scripted, script: str, kwargs: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    asked: dict[str, Any] = {
+def ask(
+    scripted: Scripted, script: str, kwargs: Mapping[str, Any], *, stream: bool = False, **fields: Any
+) -> ChatReply:
+    body: dict[str, Any] = {
         "model": "tiny",
         "messages": [{"role": "user", "content": "Is it?"}],
         "max_tokens": 200,
-        "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}},
-        "chat_template_kwargs": kwargs,
+        "chat_template_kwargs": dict(kwargs),
         **fields,
     }
     if script:
-        asked["vllm_xargs"] = {"script": ",".join(map(str, scripted.ids(script)))}
-    return asked
+        body["vllm_xargs"] = {"script": ",".join(map(str, scripted.ids(script)))}
+    if stream:
+        return from_events(scripted.server.stream(CHAT, body))
+    return from_body(scripted.server.post(CHAT, body))
+
+
+def schema() -> dict[str, Any]:
+    return {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}}}
+
+
+def test_wires(served: tuple[str, Scripted]) -> None:
+    family, scripted = served
+    for wire in wires_of(family):
+        check(scripted, wire, 1)
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_grammar_begins_with_the_answer(served: tuple[str, Scripted], stream: bool) -> None:
     family, scripted = served
-    asked = body(scripted, THOUGHTS[family], ON.get(family, {}))
-    post = scripted.server
-    reply = from_events(post.stream(CHAT, asked)) if stream else from_body(post.post(CHAT, asked))
+    frame = FRAMES[family]
+    script = f'{frame.before}Hm, {{"no": 1}}.{get_family(family).reasoning_end_str}{frame.after}'
+    reply = ask(scripted, script, frame.on, stream=stream, **schema())
     assert reply.reasoning == 'Hm, {"no": 1}.'
     assert json.loads(reply.answer) == ANSWER
     assert reply.finish == "stop"
@@ -65,23 +102,27 @@ def test_the_grammar_begins_with_the_answer(served: tuple[str, Scripted], stream
 
 def test_it_begins_at_once_where_the_prompt_closed_the_block(served: tuple[str, Scripted]) -> None:
     family, scripted = served
-    if family not in OFF:
+    off = FRAMES[family].off
+    if off is None:
         pytest.skip("this family's thinking cannot be switched off")
-    reply = from_body(scripted.server.post(CHAT, body(scripted, "", OFF[family])))
+    reply = ask(scripted, "", off, **schema())
     assert (reply.reasoning, json.loads(reply.answer)) == ("", ANSWER)
 
 
 def test_it_begins_at_once_where_reasoning_is_hidden(served: tuple[str, Scripted]) -> None:
-    """vLLM then applies the grammar from the first token: the output is bare JSON, without any channel."""
-    _, scripted = served
-    reply = from_body(scripted.server.post(CHAT, body(scripted, "", {}, include_reasoning=False)))
-    assert (reply.reasoning, json.loads(reply.answer)) == ("", ANSWER)
-
-
-def test_a_thinking_budget_is_accepted(served: tuple[str, Scripted]) -> None:
-    """Without the parser's start and end strings vLLM refuses such a request."""
+    """vLLM then applies the grammar from the first token, inside a block that the prompt opened too."""
     family, scripted = served
-    asked = body(scripted, THOUGHTS[family], ON.get(family, {}), thinking_token_budget=100)
-    del asked["response_format"]
-    asked["max_tokens"] = len(scripted.ids(THOUGHTS[family]))
-    assert from_body(scripted.server.post(CHAT, asked)).reasoning == 'Hm, {"no": 1}.'
+    for stream in (False, True):
+        reply = ask(scripted, "", FRAMES[family].on, stream=stream, include_reasoning=False, **schema())
+        assert (reply.reasoning, json.loads(reply.answer)) == ("", ANSWER)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_thinking_budget_ends_the_thought(served: tuple[str, Scripted], stream: bool) -> None:
+    """vLLM counts from our start string and forces our end string; the script goes on behind it."""
+    family, scripted = served
+    frame, closer = FRAMES[family], get_family(family).reasoning_end_str
+    over = "?" * len(scripted.ids(closer))  # dictated where the closer is forced
+    script = f"{frame.before}{'x' * 20}{over}{frame.after}It is 42.{frame.end}"
+    reply = ask(scripted, script, frame.on, stream=stream, thinking_token_budget=20 + frame.counted)
+    assert (reply.reasoning, reply.answer, reply.finish) == ("x" * 20, "It is 42.", "stop")

@@ -22,7 +22,7 @@ from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.handover import IdWindow
 from vllm_reasoning_ext.engines.register import class_name, vllm_log
 from vllm_reasoning_ext.engines.vllm_lookup import ReasoningParser
-from vllm_reasoning_ext.engines.vllm_message import message, offers_tools
+from vllm_reasoning_ext.engines.vllm_message import answers_at_once, message, offers_tools
 from vllm_reasoning_ext.engines.vocabulary import vocabulary
 
 
@@ -74,12 +74,13 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         self.prompt = prompt_token_ids
         self._splitter = None
 
-    def begin(self, tools: bool | None = None, *, header: bool = False) -> GuardedSplitter:
+    def begin(self, tools: bool | None = None, *, header: bool = False, answer: bool = False) -> GuardedSplitter:
         """Start one output (a choice of the request) from the prompt.
 
         Args:
             tools: False when the request offers no tool; None when that is not known.
             header: an unknown prompt ends inside a channel header.
+            answer: the output is the answer, even where the prompt has opened a block.
         """
         self._reset()
         self._counter, self._counted = None, ()
@@ -88,7 +89,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
             vllm_log,
             self.family.name,
             prompt_token_ids=self.prompt,
-            force_reasoning=True if header and self.prompt is None else None,
+            force_reasoning=False if answer else True if header and self.prompt is None else None,
             tokenizer=self.model_tokenizer,
             tools=tools,
             floor=self.floor,
@@ -113,7 +114,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
 
     def extract_reasoning(self, model_output: str, request: Any) -> tuple[str | None, str | None]:
         """Split one complete output."""
-        splitter = self.begin(offers_tools(request))
+        splitter = self.begin(offers_tools(request), answer=answers_at_once(request))
         fed, last = splitter.feed(model_output), splitter.finish()
         reasoning, content = fed.reasoning + last.reasoning, fed.content + last.content
         events = (*fed.events, *last.events)

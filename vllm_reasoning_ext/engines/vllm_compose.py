@@ -16,7 +16,13 @@ from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.handover import IdWindow
 from vllm_reasoning_ext.engines.register import vllm_log
 from vllm_reasoning_ext.engines.vllm_lookup import DeltaMessage, delegating_parser
-from vllm_reasoning_ext.engines.vllm_message import finish_reason, message, offers_tools, shows_reasoning
+from vllm_reasoning_ext.engines.vllm_message import (
+    answers_at_once,
+    finish_reason,
+    message,
+    offers_tools,
+    shows_reasoning,
+)
 
 NEEDED: Final = ("_extract_tool_calls_streaming", "_extract_tool_calls", "_append_unstreamed_tool_args")
 """Methods of vLLM's DelegatingParser that this module calls; without them the plain contract serves."""
@@ -52,7 +58,7 @@ def _parse(
 ) -> tuple[str | None, str | None, Any]:
     _count_history(self, request)
     ours = self._reasoning_parser
-    splitter = ours.begin(offers_tools(request))
+    splitter = ours.begin(offers_tools(request), answer=answers_at_once(request))
     reason = finish_reason(request, len(model_output_token_ids), ours.prompt, ours._model_config)
     ids = list(model_output_token_ids) or None
     fed, last = splitter.feed(model_output, ids), splitter.finish(reason)
@@ -197,7 +203,7 @@ class _Stream:
         self._reasoning = parser._reasoning_parser
         if prompt_token_ids is not None:
             self._reasoning.set_prompt_token_ids(prompt_token_ids)
-        self._splitter = self._reasoning.begin(offers_tools(request))
+        self._splitter = self._reasoning.begin(offers_tools(request), answer=answers_at_once(request))
         self._window = IdWindow(self._reasoning.vocabulary)
         if self._reads and not self._only_slices and getattr(self._tools, "engine_based_streaming", False):
             # Such a parser may mend what it takes for a lost opener, in its first delta only: let that one be empty.

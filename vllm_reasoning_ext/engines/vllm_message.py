@@ -28,6 +28,17 @@ def shows_reasoning(request: Any) -> bool:
     return getattr(request, "include_reasoning", True) is not False
 
 
+def answers_at_once(request: Any) -> bool:
+    """Tell whether vLLM's grammar dictates the output from its first token, inside a block the prompt opened too.
+
+    It does not wait for an answer where the client wants no reasoning.
+    """
+    asked = getattr(request, "response_format", None)
+    kind = asked.get("type") if isinstance(asked, dict) else getattr(asked, "type", None)
+    constrained = getattr(request, "structured_outputs", None) is not None or kind not in (None, "text")
+    return constrained and not shows_reasoning(request)
+
+
 def finish_reason(request: Any, output: int, prompt: Sequence[int] | None, model_config: Any) -> str | None:
     """Tell whether an output was cut by a token limit; vLLM does not tell its parsers.
 
