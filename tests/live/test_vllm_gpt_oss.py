@@ -1,7 +1,4 @@
-"""`--reasoning-parser gpt_oss` on a model of vLLM's type gpt_oss: chat and Responses on the real API server.
-
-The engine core is scripted: only the API server knows that parser. The real CPU engine was not tried with this type.
-"""
+"""`--reasoning-parser gpt_oss` on a model of vLLM's type gpt_oss: scripted engine core, then the real CPU engine."""
 
 import json
 from typing import Any
@@ -9,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.live.conftest import Scripted, Start
+from tests.live.test_vllm_engine import ask
 from tests.live.test_vllm_surfaces import Seen, openai_client, read_items, responses_tools, script
 from tests.support.harmony_wires import HARMONY_WIRES
 from vllm_reasoning_ext.serve.chat_reply import from_body, from_events
@@ -19,9 +17,19 @@ FLAGS = ("--reasoning-parser", "gpt_oss", "--tool-call-parser", "openai", "--ena
 CHAT = "/v1/chat/completions"
 
 
+ENGINE = ("--load-format", "dummy")
+"""A random gpt-oss model: nothing but its type and its tokenizer matters, its output is dictated."""
+
+
+@pytest.fixture(scope="module", params=["scripted core", "CPU engine"])
+def served(request: pytest.FixtureRequest, start_vllm: Start) -> Scripted:
+    engine = request.param == "CPU engine"
+    return start_vllm("gpt_oss", *FLAGS, *(ENGINE if engine else ()), engine=engine)
+
+
 @pytest.fixture(scope="module")
-def served(start_vllm: Start) -> Scripted:
-    return start_vllm("gpt_oss", *FLAGS)
+def engine(start_vllm: Start) -> Scripted:
+    return start_vllm("gpt_oss", *FLAGS, *ENGINE, engine=True)
 
 
 @pytest.mark.parametrize("step", [1, 3, 500])
@@ -69,3 +77,24 @@ def _read(seen: Seen, event: Any) -> Seen:
     if event.type == "response.function_call_arguments.done":
         return seen._replace(cities=(*seen.cities, json.loads(event.arguments)["city"]))
     return seen
+
+
+THOUGHT = "<|channel|>analysis<|message|>"
+FINAL = "<|start|>assistant<|channel|>final<|message|>"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_grammar_covers_the_channels(engine: Scripted, stream: bool) -> None:
+    """vLLM's structural tag for this type spells the channels out; what it dictates in the last one is the answer."""
+    script = f"{THOUGHT}Hm, maybe.<|end|>{FINAL}"
+    reply = ask(engine, script, {}, stream=stream, structured_outputs={"choice": ["yes", "no"]})
+    assert reply.reasoning == "Hm, maybe."
+    # The random model may spell `<|end|>` in letters, which the tag allows; that is text then.
+    assert reply.answer.partition("<|end|>")[0] in ("yes", "no")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_thinking_budget_ends_the_thought(engine: Scripted, stream: bool) -> None:
+    script = f"{THOUGHT}{'x' * 20}?{FINAL}It is 42.<|return|>"
+    reply = ask(engine, script, {}, stream=stream, thinking_token_budget=20)
+    assert (reply.reasoning, reply.answer, reply.finish) == ("x" * 20, "It is 42.", "stop")
