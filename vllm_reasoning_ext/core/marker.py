@@ -318,6 +318,8 @@ class MarkerGrammar:
         if self.state is State.OPEN and marker in self._call_closers:
             self.state = State.DONE
         if self.state in _HELD and len(self._after) >= TOOL_HOLD_MAX:
+            if self.state is State.CHECK and marker in family.tool_closers:
+                self.state = State.DONE  # the tag crosses the bound, which makes it a call: the tag ends it
             self._commit()
 
     def _hold(self, token: _Token, room: int) -> None:
