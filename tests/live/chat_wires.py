@@ -1,5 +1,8 @@
 """How the families are served for the live tests, and what a wire's chat reply has to be."""
 
+import time
+import urllib.request
+from collections.abc import Callable
 from typing import Final
 
 from tests.live.conftest import Scripted
@@ -43,3 +46,22 @@ def check(scripted: Scripted, wire: Wire, step: int) -> None:
         assert so_far.reasoning_tokens is not None
         assert max(before, len(so_far.reasoning.replace("\n", "").encode())) <= so_far.reasoning_tokens, wire.name
         before = so_far.reasoning_tokens
+
+
+def splits(scripted: Scripted, **labels: str) -> float:
+    """Read our counter on the server's metrics page: the sum over the series with these labels."""
+    with urllib.request.urlopen(f"{scripted.server.url}/metrics", timeout=10) as page:
+        lines = page.read().decode().splitlines()
+    labelled = [f'{name}="{value}"' for name, value in labels.items()]
+    found = [
+        line for line in lines if line.startswith("reasoning_ext_splits_total{") and all(w in line for w in labelled)
+    ]
+    assert found
+    return sum(float(line.rpartition(" ")[2]) for line in found)
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait for what a server does after its reply; the caller asserts it then."""
+    deadline = time.monotonic() + seconds
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.1)

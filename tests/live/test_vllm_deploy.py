@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.chat_wires import CHAT, flags
+from tests.live.chat_wires import CHAT, flags, splits, wait_until
 from tests.live.conftest import Start
 from tests.support.wires import of_family
 from vllm_reasoning_ext.serve.chat_reply import from_body, from_events, wanted
@@ -35,8 +35,13 @@ def test_a_plugin_file_is_enough(start_vllm: Start, tmp_path: Path) -> None:
 def test_several_processes_serve_alike(start_vllm: Start, several: tuple[str, ...]) -> None:
     """Nothing of ours is shared between front ends or engines: whoever answers, the reply is the same."""
     scripted = start_vllm(FAMILY, *flags(FAMILY), *several, engine=True, cli=True)
-    for wire in of_family(FAMILY):
+    wires = of_family(FAMILY)
+    for wire in wires:
         body = scripted.body(wire)
         for _ in range(3):
             assert from_body(scripted.server.post(CHAT, body)).shown == wanted(wire), wire.name
             assert from_events(scripted.server.stream(CHAT, body)).shown == wanted(wire), wire.name
+    # Every front end's counts are on the page, whichever of them is asked for it.
+    everything = 6 * len(wires)
+    wait_until(lambda: splits(scripted, family=FAMILY) == everything)
+    assert splits(scripted, family=FAMILY) == everything

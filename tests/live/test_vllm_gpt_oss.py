@@ -33,7 +33,9 @@ def engine(start_vllm: Start) -> Scripted:
 
 
 @pytest.mark.parametrize("step", [1, 3, 500])
-def test_chat(served: Scripted, step: int) -> None:
+def test_chat(served: Scripted, step: int, request: pytest.FixtureRequest) -> None:
+    if step > 1 and request.node.callspec.params["served"] == "CPU engine":
+        pytest.skip("the CPU engine makes one token a step")
     for wire in HARMONY_WIRES:
         body = served.body(wire, step)
         whole = from_body(served.server.post(CHAT, body))

@@ -2,16 +2,15 @@
 
 import json
 import threading
-import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pytest
 
-from tests.live.chat_wires import TOOL_PARSERS, check, flags
+from tests.live.chat_wires import TOOL_PARSERS, check, flags, splits, wait_until
 from tests.live.conftest import Scripted, Start
-from tests.support.more_wires import wires_of
+from tests.support.more_wires import reasoning_tokens, wires_of
 from vllm_reasoning_ext.serve.wires import FUNCTION, TOOLS, Wire
 
 pytestmark = [pytest.mark.vllm, pytest.mark.live]
@@ -167,36 +166,39 @@ def read_items(items: Any) -> Seen:
     return Seen(reasoning, answer, tuple(cities))
 
 
+def responses(scripted: Scripted, wire: Wire, *, stream: bool) -> Seen:
+    """Send a Responses request; the finished items and what the events said must be the same."""
+    made = openai_client(scripted).responses.create(
+        model="tiny",
+        input=wire.messages()[0]["content"],
+        max_output_tokens=scripted.body(wire)["max_tokens"],
+        extra_body=script(scripted, wire),
+        stream=stream,
+        **responses_tools(wire),
+    )
+    if not stream:
+        assert made.usage.output_tokens_details.reasoning_tokens == reasoning_tokens(wire), wire.name
+        return read_items(made.output)
+    reasoning = answer = ""
+    calls: list[str] = []
+    for event in made:
+        if event.type == "response.reasoning_text.delta":
+            reasoning += event.delta
+        elif event.type == "response.output_text.delta":
+            answer += event.delta
+        elif event.type == "response.function_call_arguments.done":
+            calls.append(json.loads(event.arguments)["city"])
+        elif event.type in ("response.completed", "response.incomplete"):
+            finished = read_items(event.response.output)
+    assert finished == Seen(reasoning, answer, tuple(calls)), wire.name
+    return finished
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_responses(served: tuple[str, Scripted], stream: bool) -> None:
     family, scripted = served
     for wire in turn_wires(family):
-        limit = scripted.body(wire)["max_tokens"]
-        made = openai_client(scripted).responses.create(
-            model="tiny",
-            input=wire.messages()[0]["content"],
-            max_output_tokens=limit,
-            extra_body=script(scripted, wire),
-            stream=stream,
-            **responses_tools(wire),
-        )
-        if not stream:
-            assert read_items(made.output) == wanted(wire), wire.name
-            details = made.usage.output_tokens_details
-            assert bool(details.reasoning_tokens) is bool(wire.reasoning), wire.name
-            continue
-        reasoning = answer = ""
-        calls: list[str] = []
-        for event in made:
-            if event.type == "response.reasoning_text.delta":
-                reasoning += event.delta
-            elif event.type == "response.output_text.delta":
-                answer += event.delta
-            elif event.type == "response.function_call_arguments.done":
-                calls.append(json.loads(event.arguments)["city"])
-            elif event.type in ("response.completed", "response.incomplete"):
-                assert read_items(event.response.output) == wanted(wire), wire.name
-        assert Seen(reasoning, answer, tuple(calls)) == wanted(wire), wire.name
+        assert responses(scripted, wire, stream=stream) == wanted(wire), wire.name
 
 
 # The prompt decides
@@ -224,31 +226,35 @@ def test_the_prompt_decides_not_the_switch(start_vllm: Start, stream: bool) -> N
 # Messages
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_messages(served: tuple[str, Scripted], stream: bool) -> None:
+def messages(scripted: Scripted, wire: Wire, *, stream: bool) -> Seen:
+    """Send an Anthropic messages request."""
     import anthropic
 
-    family, scripted = served
     client = anthropic.Anthropic(base_url=scripted.server.url, api_key="none", max_retries=0)
     schema = TOOLS[0]["function"]["parameters"]
+    fields: dict[str, Any] = {
+        "model": "tiny",
+        "max_tokens": scripted.body(wire)["max_tokens"],
+        "messages": [{"role": "user", "content": wire.messages()[0]["content"]}],
+        "extra_body": script(scripted, wire),
+        **({"tools": [{"name": FUNCTION, "input_schema": schema}]} if wire.cities else {}),
+    }
+    if stream:
+        with client.messages.stream(**fields) as events:
+            made = events.get_final_message()
+    else:
+        made = client.messages.create(**fields)
+    reasoning = "".join(block.thinking for block in made.content if block.type == "thinking")
+    answer = "".join(block.text for block in made.content if block.type == "text")
+    cities = tuple(block.input["city"] for block in made.content if block.type == "tool_use")
+    return Seen(reasoning, answer, cities)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_messages(served: tuple[str, Scripted], stream: bool) -> None:
+    family, scripted = served
     for wire in turn_wires(family):
-        tools = {"tools": [{"name": FUNCTION, "input_schema": schema}]} if wire.cities else {}
-        fields: dict[str, Any] = {
-            "model": "tiny",
-            "max_tokens": scripted.body(wire)["max_tokens"],
-            "messages": [{"role": "user", "content": wire.messages()[0]["content"]}],
-            "extra_body": script(scripted, wire),
-            **tools,
-        }
-        if stream:
-            with client.messages.stream(**fields) as events:
-                made = events.get_final_message()
-        else:
-            made = client.messages.create(**fields)
-        reasoning = "".join(block.thinking for block in made.content if block.type == "thinking")
-        answer = "".join(block.text for block in made.content if block.type == "text")
-        cities = tuple(block.input["city"] for block in made.content if block.type == "tool_use")
-        assert Seen(reasoning, answer, cities) == wanted(wire), wire.name
+        assert messages(scripted, wire, stream=stream) == wanted(wire), wire.name
 
 
 # A client that hangs up
@@ -279,21 +285,14 @@ def test_a_hang_up_harms_nobody(served: tuple[str, Scripted]) -> None:
     assert chat(scripted, wire, stream=False) == [wanted(wire)]
 
 
-def test_the_counters_are_on_vllms_own_metrics_page(served: tuple[str, Scripted]) -> None:
+@pytest.mark.parametrize("surface", [chat, messages, responses], ids=lambda send: send.__name__)
+def test_the_counters_are_on_vllms_own_metrics_page(served: tuple[str, Scripted], surface: Callable[..., Any]) -> None:
     family, scripted = served
-    before = dict(samples(scripted, family))
-    assert sum(before.values()) >= 0
-    chat(scripted, wires_of(family)[0], stream=True)
-    deadline = time.monotonic() + 10
-    while sum(dict(samples(scripted, family)).values()) != sum(before.values()) + 1 and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert sum(dict(samples(scripted, family)).values()) == sum(before.values()) + 1
-    assert any('surface="responses"' in name for name in before)
 
+    def count() -> float:
+        return splits(scripted, family=family, surface=surface.__name__)
 
-def samples(scripted: Scripted, family: str) -> Iterator[tuple[str, float]]:
-    with urllib.request.urlopen(f"{scripted.server.url}/metrics", timeout=10) as page:
-        for line in page.read().decode().splitlines():
-            if line.startswith("reasoning_ext_splits_total{") and f'family="{family}"' in line:
-                name, _, count = line.rpartition(" ")
-                yield name, float(count)
+    before = count()
+    surface(scripted, turn_wires(family)[0], stream=False)
+    wait_until(lambda: count() == before + 1)
+    assert count() == before + 1

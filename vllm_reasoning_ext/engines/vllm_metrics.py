@@ -9,8 +9,12 @@ from typing import Any, Final, NamedTuple
 
 from vllm_reasoning_ext.engines.register import vllm_log
 
-SURFACES: Final = ("chat", "responses")
-"""Anthropic messages arrive at the parser as chat requests, and count as such."""
+SURFACES: Final = ("chat", "messages", "responses")
+_CONVERTED: Final = frozenset(
+    ("max_tokens", "max_completion_tokens", "stop", "temperature", "top_p", "top_k")
+    + ("kv_transfer_params", "chat_template_kwargs")
+)
+"""What vLLM (0.24 to 0.33) sets, if only to None, in the chat request that it makes of an Anthropic one."""
 STARTS: Final = ("reasoning", "content", "undecided", "header")
 ENDS: Final = ("closer", "tool", "unclosed", "none")
 """How the last thought ended: by its marker, by a tool call, not at all; or there was none."""
@@ -106,9 +110,11 @@ def record(split: Split) -> None:
 
 
 def surface_of(request: Any) -> str:
-    """Name the API surface of a request by its type."""
+    """Name the API surface of a request by its type; an Anthropic one comes as a chat request with all fields set."""
     # The Responses API reads harmony outputs without handing the request to the parser.
-    return "responses" if request is None or "Responses" in type(request).__name__ else "chat"
+    if request is None or "Responses" in type(request).__name__:
+        return "responses"
+    return "messages" if getattr(request, "model_fields_set", frozenset()) >= _CONVERTED else "chat"
 
 
 @cache
