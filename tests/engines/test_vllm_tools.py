@@ -1,5 +1,6 @@
 """Every family with vLLM's own tool parsers: reasoning, answer and calls, streaming equal to full."""
 
+import inspect
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 pytest.importorskip("vllm", reason="needs vLLM: bash tests/envs/vllm.sh builds its environment")
 
+from vllm.parser.parser_manager import ParserManager
 from vllm.tool_parsers import ToolParserManager
 
 from tests.support.dialects import ATEM_WIRES, DIALECTS, UNREADABLE, Dialect
@@ -111,6 +113,25 @@ def test_a_call_cut_off_is_not_lost(dialect: Dialect) -> None:
                 assert bool(reply.calls) is bool(full.calls), call[:at]
             assert reply.content == ("Looking." if reply.calls else f"Looking.{call[:at]}")
             assert len(reply.calls) <= 1
+
+
+BOTH_HALVES_ALIKE = ("hermes", "deepseek_v32", "deepseek_v4", "minimax_m3")
+"""The tool parsers that leave out what stands after a call, streaming or not (docs/vllm.md lists the others too)."""
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+@pytest.mark.skipif(
+    "tokenizer" not in inspect.signature(ParserManager.get_parser).parameters, reason="how it is from 0.32 on"
+)
+def test_text_around_a_call(dialect: Dialect) -> None:
+    call = dialect.calls(("Oslo",))
+    script = f"{dialect.opener}Hm.{dialect.closer}  Look. {call} After.{dialect.end}"
+    case = Case(Wire("around", dialect.family, script, "Hm.", kwargs=dialect.on), dialect.vocabulary, tools=TOOLS)
+    full = case.full(dialect.family, dialect.tool)
+    streamed = full._replace(content="  Look. " if dialect.tool in BOTH_HALVES_ALIKE else "  Look.  After.")
+    assert (full.reasoning, full.calls) == ("Hm.", ((FUNCTION, {"city": "Oslo"}),))
+    assert full.content == ("  Look. " if dialect.tool in BOTH_HALVES_ALIKE else "Look.")
+    assert [case.streamed(dialect.family, dialect.tool, width) for width in WIDTHS] == [streamed] * len(WIDTHS)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
