@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,6 @@ from rich.console import Console
 
 from tests.cli.drive import Said, run
 from tests.support.byte_tokenizer import VOCABULARIES, byte_tokenizer
-from vllm_reasoning_ext import Splitter
 from vllm_reasoning_ext.conformance.tokenizers import encode, load_tokenizer, spell, tokenise
 
 Capture = pytest.CaptureFixture[str]
@@ -362,17 +360,6 @@ def test_a_closer_without_an_opener_deserves_a_hint(
     (tmp_path / "prompt").write_text("<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n")
     given = [option.format(prompt=tmp_path / "prompt") for option in options]
     assert run(capfd, "split", str(tmp_path / "out"), *given).err == hint
-
-
-@pytest.mark.parametrize(
-    "option",
-    [{"tags": "<a>...</a>"}, {"where": "head"}, {"unclosed": "content"}, {"max_buffer_bytes": 5}],
-    ids=lambda option: next(iter(option)),
-)
-def test_options_of_inline_go_with_no_other_family(option: dict[str, Any]) -> None:
-    assert Splitter("inline", **option).family == "inline"
-    with pytest.raises(ValueError, match="go with 'inline' only, not with 'glm'"):
-        Splitter("glm", **option)
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)

@@ -221,3 +221,14 @@ def test_an_observer_hears_how_each_spelling_is_read() -> None:
     splitter.finish()
     assert listener.heard == ["control tokens of the output have no text"]
     Splitter("inline").observe(listener)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"tags": "<a>...</a>"}, {"where": "head"}, {"unclosed": "content"}, {"max_buffer_bytes": 5}],
+    ids=lambda option: next(iter(option)),
+)
+def test_options_of_inline_go_with_no_other_family(option: dict[str, typing.Any]) -> None:
+    assert Splitter("inline", **option).family == "inline"
+    with pytest.raises(ValueError, match="go with 'inline' only, not with 'glm'"):
+        Splitter("glm", **option)
