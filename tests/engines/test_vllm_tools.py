@@ -12,8 +12,9 @@ pytest.importorskip("vllm", reason="needs vLLM: bash tests/envs/vllm.sh builds i
 from vllm.parser.parser_manager import ParserManager
 from vllm.tool_parsers import ToolParserManager
 
+from tests.support.byte_tokenizer import VOCABULARIES
 from tests.support.dialects import ATEM_WIRES, DIALECTS, UNREADABLE, Dialect
-from tests.support.vllm_drive import WIDTHS, Case, Reply, expected
+from tests.support.vllm_drive import WIDTHS, Case, Reply, expected, needs_tool_parser
 from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.engines import guard, register
 from vllm_reasoning_ext.serve.wires import FUNCTION, TOOLS, Wire
@@ -64,25 +65,42 @@ def test_a_slice_that_holds_no_call_is_shown(wire: Wire) -> None:
 
 
 def forced_rows() -> Iterator[Any]:
-    """Give what a model can write where it is made to call: its own syntax, or the JSON of vLLM's grammar."""
+    """Give what a model can write where it is made to call: its own syntax."""
     for dialect in DIALECTS:
-        json_only = ToolParserManager.get_tool_parser(dialect.tool).supports_required_and_named
         for wire in dialect.wires():
             for choice in ("required", "named") if wire.cities else ():
-                if json_only:
-                    # The grammar begins after the block and allows nothing else; a named choice is one call.
-                    if "open block" in wire.name or "text" in wire.name or (choice == "named" and len(wire.cities) > 1):
-                        continue
-                    calls = [{"name": FUNCTION, "parameters": {"city": city}} for city in wire.cities]
-                    forced = json.dumps(calls[0]["parameters"] if choice == "named" else calls)
-                    wire = wire._replace(script=wire.script.replace(wire.raw or "", forced))
                 yield pytest.param(dialect, choice, wire, id=f"{dialect.name}-{choice}-{wire.name}")
 
 
 @pytest.mark.parametrize(("dialect", "choice", "wire"), forced_rows())
 def test_required_and_named(dialect: Dialect, choice: str, wire: Wire) -> None:
+    if ToolParserManager.get_tool_parser(dialect.tool).supports_required_and_named:
+        pytest.skip("this vLLM dictates JSON there")
     case = Case(wire, dialect.vocabulary, tools=TOOLS, tool_choice=NAMED if choice == "named" else choice)
     check(case, dialect.family, dialect.tool, expected(wire))
+
+
+@pytest.mark.parametrize("cities", [("Oslo",), ("Oslo", "Rome")], ids=len)
+@pytest.mark.parametrize("choice", ["required", "named"])
+@pytest.mark.parametrize("family", ["qwen3", "minimax", "muse_glimmer"])
+@pytest.mark.parametrize("tool", ["pythonic", "seed_oss"])  # a legacy one and an engine-based one
+def test_required_and_named_as_json(tool: str, family: str, choice: str, cities: tuple[str, ...]) -> None:
+    """With such a tool parser vLLM's grammar makes the answer the JSON of the call."""
+    needs_tool_parser(tool)
+    if not ToolParserManager.get_tool_parser(tool).supports_required_and_named:
+        pytest.skip("this vLLM searches the answer for calls there")
+    if choice == "named":
+        cities = cities[:1]  # it is one call
+    calls = [{"name": FUNCTION, "parameters": {"city": city}} for city in cities]
+    forced = json.dumps(calls[0]["parameters"] if choice == "named" else calls)
+    before = {
+        "qwen3": "<think>\nHm.\n</think>\n\n",
+        "minimax": "Hm.\n</think>\n\n",
+        "muse_glimmer": " to=self<|message|>Hm.<|eom|><|start|>assistant to=user<|message|>",
+    }[family]
+    wire = Wire("forced", family, before + forced + VOCABULARIES[family].eos, "Hm.", "", cities)
+    case = Case(wire, tool_choice=NAMED if choice == "named" else choice)
+    check(case, family, tool, expected(wire))
 
 
 @pytest.mark.parametrize("choice", ["auto", "required", "none"])

@@ -156,9 +156,13 @@ def _reads_slices_only(parser: Any, request: Any) -> bool:
     """Tell whether only tool slices go to the tool parser (channel grammars), or all content."""
     if parser._reasoning_parser.family.grammar == "marker":
         return False
-    # vLLM then constrains the answer itself to the JSON of the call, without any channel.
+    return not _dictates_json(parser, request)
+
+
+def _dictates_json(parser: Any, request: Any) -> bool:
+    """Tell whether vLLM constrains the answer itself to the JSON of a call, without any channel."""
     forced = request.tool_choice not in (None, "auto")
-    return not (forced and getattr(parser._tool_parser, "supports_required_and_named", True))
+    return forced and getattr(parser._tool_parser, "supports_required_and_named", True)
 
 
 class _Stream:
@@ -181,6 +185,7 @@ class _Stream:
         "_splitter",
         "_thought",
         "_tools",
+        "_whole",
         "_window",
     )
 
@@ -205,7 +210,9 @@ class _Stream:
             self._reasoning.set_prompt_token_ids(prompt_token_ids)
         self._splitter = self._reasoning.begin(offers_tools(request), answer=answers_at_once(request))
         self._window = IdWindow(self._reasoning.vocabulary)
-        if self._reads and not self._only_slices and getattr(self._tools, "engine_based_streaming", False):
+        # Only a parser that looks for calls with a machine of its own does without all of the text so far.
+        self._whole = not getattr(self._tools, "engine_based_streaming", False) or _dictates_json(parser, request)
+        if self._reads and not self._only_slices and not self._whole:
             # Such a parser may mend what it takes for a lost opener, in its first delta only: let that one be empty.
             self._call("", [])
 
@@ -286,8 +293,7 @@ class _Stream:
     def _call(self, text: str, ids: list[int]) -> Any:
         """Feed the tool parser."""
         state, parser = self._parser._stream_state, self._parser
-        legacy = not getattr(self._tools, "engine_based_streaming", False)
-        before, before_ids = (state.previous_text, state.previous_token_ids) if legacy else ("", [])
+        before, before_ids = (state.previous_text, state.previous_token_ids) if self._whole else ("", [])
         try:
             found, state.function_name_returned = parser._extract_tool_calls_streaming(
                 previous_text=before,
@@ -304,7 +310,7 @@ class _Stream:
         except Exception as error:
             vllm_log.warning("the tool parser failed (%s); its text goes on as content", type(error).__name__)
             found = message("", text)
-        if legacy:
+        if self._whole:
             state.previous_text, state.previous_token_ids = before + text, before_ids + ids
         if found is None:
             return None

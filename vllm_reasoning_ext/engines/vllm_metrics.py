@@ -11,8 +11,10 @@ from vllm_reasoning_ext.engines.register import vllm_log
 
 SURFACES: Final = ("chat", "messages", "responses")
 _CONVERTED: Final = frozenset(
-    ("max_tokens", "max_completion_tokens", "stop", "temperature", "top_p", "top_k")
-    + ("kv_transfer_params", "chat_template_kwargs")
+    (
+        *("max_tokens", "max_completion_tokens", "stop", "temperature", "top_p", "top_k"),
+        *("kv_transfer_params", "chat_template_kwargs"),
+    )
 )
 """What vLLM (0.24 to 0.33) sets, if only to None, in the chat request that it makes of an Anthropic one."""
 STARTS: Final = ("reasoning", "content", "undecided", "header")
