@@ -52,9 +52,11 @@ def test_auto(dialect: Dialect, wire: Wire) -> None:
     check(Case(wire, dialect.vocabulary), dialect.family, dialect.tool, expected(wire))
 
 
+@pytest.mark.parametrize("choice", ["auto", "required", "named"])
 @pytest.mark.parametrize("wire", ATEM_WIRES, ids=lambda wire: wire.name)
-def test_atem(wire: Wire) -> None:
-    check(Case(wire), "muse_glimmer", "muse_glimmer", expected(wire))
+def test_atem(wire: Wire, choice: str) -> None:
+    case = Case(wire, tool_choice=NAMED if choice == "named" else choice)
+    check(case, "muse_glimmer", "muse_glimmer", expected(wire))
 
 
 @pytest.mark.parametrize("wire", UNREADABLE, ids=lambda wire: wire.name)
