@@ -288,12 +288,14 @@ def test_many_streams_at_a_time_do_not_mix(proxy: str) -> None:
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("127.0.0.1:8000", "give it as http://HOST:PORT"),
-        ("ftp://x", "give it as http://HOST:PORT"),
-        ("http://", "give it as http://HOST:PORT"),
+        ("127.0.0.1:8000", "HOST\\[:PORT"),
+        ("ftp://x", "HOST\\[:PORT"),
+        ("http://", "HOST\\[:PORT"),
         ("http://user:key@x", "Authorization header"),
         ("http://x?key=1", "Authorization header"),
-        ("http://x:port", "give it as http://HOST:PORT"),
+        ("http://x:port", "HOST\\[:PORT"),
+        ("http://x:99999", "1 to 65535"),
+        ("http://x:0", "nothing listens on port 0"),
     ],
 )
 def test_a_wrong_upstream_stops_with_a_remedy(url: str, says: str) -> None:

@@ -2,7 +2,6 @@
 
 import importlib.util
 from typing import Annotated, Final
-from urllib.parse import urlsplit
 
 import typer
 
@@ -29,7 +28,6 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the address as JSON once it is bound.")] = False,
 ) -> None:
     """Serve as a reverse proxy that moves <think> tags out of the text into the reasoning fields."""
-    _check_port(upstream)
     missing = [name for name in ("starlette", "httpx", "uvicorn") if importlib.util.find_spec(name) is None]
     if missing:
         raise SetupError(
@@ -46,14 +44,3 @@ def command(
             paint.line(paint.console(), f"http://{host}:{port} -> {upstream}")
 
     serve_proxy(upstream, listen, ready=ready)
-
-
-def _check_port(upstream: str) -> None:
-    """Refuse a port that no server can have; httpx would say so at the first request only."""
-    remedy = "give it as http(s)://HOST[:PORT][/PREFIX]; a port is 1 to 65535"
-    try:
-        port = urlsplit(upstream).port
-    except ValueError as error:
-        raise SetupError(f"{upstream!r} is no address ({error})", "--upstream", remedy) from None
-    if port == 0:
-        raise SetupError(f"{upstream!r} is no address (nothing listens on port 0)", "--upstream", remedy)

@@ -9,6 +9,7 @@ import logging
 import ssl
 from collections.abc import AsyncIterator
 from typing import Final
+from urllib.parse import urlsplit
 
 import certifi
 import httpx
@@ -54,13 +55,15 @@ def parse_upstream(url: str) -> httpx.URL:
     Raises:
         SetupError: it is no plain http or https address.
     """
+    remedy = "give it as http(s)://HOST[:PORT][/PREFIX]; a port is 1 to 65535"
     try:
-        parsed = httpx.URL(url)
-    except (httpx.InvalidURL, TypeError) as error:
-        problem = f"{url!r} is no address ({error})"
-        raise SetupError(problem, "--upstream", "give it as http://HOST:PORT") from None
+        parsed, port = httpx.URL(url), urlsplit(url).port
+    except (httpx.InvalidURL, TypeError, ValueError) as error:
+        raise SetupError(f"{url!r} is no address ({error})", "--upstream", remedy) from None
     if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise SetupError(f"{url!r} is no http address", "--upstream", "give it as http://HOST:PORT")
+        raise SetupError(f"{url!r} is no http address", "--upstream", remedy)
+    if port == 0:
+        raise SetupError(f"{url!r} is no address (nothing listens on port 0)", "--upstream", remedy)
     if parsed.userinfo or parsed.query or parsed.fragment:
         remedy = "give scheme, host, port and path only; a key belongs in the client's Authorization header"
         raise SetupError("the upstream has a user, query or fragment", "--upstream", remedy)
