@@ -199,3 +199,22 @@ def test_a_cut_is_recognised_by_the_limits(
 ) -> None:
     config = SimpleNamespace(max_model_len=context) if context else None
     assert finish_reason(SimpleNamespace(**fields), output, [0] * 10, config) == reason
+    assert finish_reason(SimpleNamespace(**fields), output, [0] * 10, config, ended=True) is None
+
+
+def test_the_servers_own_limit_cuts_too() -> None:
+    """`max_new_tokens` of the generation config caps what a request asks for."""
+    config = SimpleNamespace(get_diff_sampling_param=lambda: {"max_tokens": 5})
+    assert finish_reason(SimpleNamespace(max_tokens=100), 5, [], config) == "length"
+    assert finish_reason(SimpleNamespace(max_tokens=100), 4, [], config) is None
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_what_ends_an_output(family: str) -> None:
+    tokenizer = byte_tokenizer(family)
+    parser = reasoning_parser(family, tokenizer)
+    eos = tokenizer.convert_tokens_to_ids(VOCABULARIES[family].eos)
+    assert parser.ended(eos, SimpleNamespace())
+    assert parser.ended(7, SimpleNamespace(stop_token_ids=[7]))
+    assert not parser.ended(7, SimpleNamespace(stop_token_ids=None))
+    assert not parser.ended(None, SimpleNamespace())

@@ -12,7 +12,7 @@ from vllm.parser.parser_manager import ParserManager
 from tests.support.harmony_wires import HARMONY_WIRES
 from tests.support.vllm_drive import WIDTHS, Case, Reply, expected
 from vllm_reasoning_ext.engines import guard, register
-from vllm_reasoning_ext.serve.wires import Wire
+from vllm_reasoning_ext.serve.wires import TOOLS, Wire
 
 pytestmark = pytest.mark.vllm
 
@@ -51,6 +51,20 @@ def test_chat(wire: Wire) -> None:
     for width in WIDTHS:
         for trail in (True, False):
             assert case.streamed("gpt_oss", "openai", width, trail=trail) == expected(wire), f"{width} tokens a delta"
+
+
+@pytest.mark.parametrize(
+    "fields", [{"tools": None}, {"tools": TOOLS, "tool_choice": "none"}], ids=["none", "no choice"]
+)
+@pytest.mark.parametrize("wire", [w for w in HARMONY_WIRES if w.cities], ids=lambda wire: wire.name)
+def test_a_call_that_the_request_does_not_allow_is_shown(wire: Wire, fields: dict[str, Any]) -> None:
+    case = HarmonyCase(wire, **fields)
+    full = case.full("gpt_oss", "openai")
+    assert (full.reasoning, full.calls) == (wire.reasoning, ())
+    assert "weather" in full.content
+    assert f'{{"city": "{wire.cities[0]}"}}' in full.content
+    for width in WIDTHS:
+        assert case.streamed("gpt_oss", "openai", width) == full, f"{width} tokens a delta"
 
 
 @pytest.mark.parametrize("wire", HARMONY_WIRES, ids=lambda wire: wire.name)

@@ -8,10 +8,10 @@ pytest.importorskip("vllm", reason="needs vLLM: bash tests/envs/vllm.sh builds i
 
 from prometheus_client import REGISTRY, generate_latest
 
-from tests.support.vllm_drive import Case, compose
+from tests.support.vllm_drive import Case, Reply, compose
 from tests.support.wires import WIRES
 from vllm_reasoning_ext.engines import register, vllm_metrics
-from vllm_reasoning_ext.serve.wires import Wire
+from vllm_reasoning_ext.serve.wires import TOOLS, Wire
 
 pytestmark = pytest.mark.vllm
 
@@ -88,3 +88,21 @@ def test_the_floor_on_request(name: str, fields: dict[str, Any], content: str, s
         reply = case.streamed("qwen3", "hermes", 2) if streaming else case.full("qwen3", "hermes")
         assert reply.content == (content if asked or wire.content else "")
         assert reply.reasoning == wire.reasoning
+
+
+@pytest.mark.parametrize("width", [None, 1, 1000])
+def test_the_floor_makes_no_call_of_a_draft(width: int | None) -> None:
+    """A thought that is given as the answer is shown; the tool parser does not see it."""
+    draft = named("a call in an open block").raw
+    thought = f"Maybe {draft} or not."
+    wire = Wire("draft", "qwen3", f"<think>\n{thought}\n</think><|im_end|>", thought, thought)
+    case = Case(wire, tools=TOOLS, chat_template_kwargs={"force_nonempty_content": True})
+    reply = case.streamed("qwen3", "hermes", width) if width else case.full("qwen3", "hermes")
+    assert reply == Reply(thought, thought)
+
+
+def test_an_output_that_ends_at_its_limit_was_not_cut() -> None:
+    wire = Wire("exact", "qwen3", "<think>\nT<|im_end|>", "T", "T")
+    limit = len(Case(wire).ids)
+    case = Case(wire, max_tokens=limit, chat_template_kwargs={"force_nonempty_content": True})
+    assert [case.full("qwen3"), case.streamed("qwen3"), case.streamed("qwen3", width=1000)] == [Reply("T", "T")] * 3

@@ -135,6 +135,26 @@ def test_a_call_cut_off_is_not_lost(dialect: Dialect) -> None:
             assert len(reply.calls) <= 1
 
 
+TAGS = {
+    "deepseek_v32": ("<｜DSML｜function_calls>", "</｜DSML｜function_calls>"),
+    "deepseek_v4": ("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"),
+    "gemma4": ("<|tool_call>", "<tool_call|>"),
+    "minimax_m2": ("<minimax:tool_call>", "</minimax:tool_call>"),
+    "minimax_m3": ("]<]minimax[>[<tool_call>", "]<]minimax[>[</tool_call>"),
+    **dict.fromkeys(("glm47", "hermes", "qwen3_xml"), ("<tool_call>", "</tool_call>")),
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
+def test_what_is_no_call_is_shown(dialect: Dialect) -> None:
+    """Text between the tags of a call, or a lone tag: a tool parser may swallow it and go on with what follows."""
+    first, last = TAGS[dialect.tool]
+    for text in (f"Use {first} foo {last} then.", f"Use {last} then.", f"Use {first}{last} so."):
+        script = f"{dialect.opener}Hm.{dialect.closer}{text}{dialect.end}"
+        wire = Wire("no call", dialect.family, script, "Hm.", text, kwargs=dialect.on)
+        check(Case(wire, dialect.vocabulary, tools=TOOLS), dialect.family, dialect.tool, expected(wire))
+
+
 BOTH_HALVES_ALIKE = ("hermes", "deepseek_v32", "deepseek_v4", "minimax_m3")
 """The tool parsers that leave out what stands after a call, streaming or not (docs/vllm.md lists the others too)."""
 

@@ -77,6 +77,14 @@ HARMONY_WIRES: Final = (
         "A <|end|> ends it.",
         "Write <|message|>.",
     ),
+    _wire(
+        "markers quoted in an argument",
+        "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>commentary to=functions.weather "
+        '<|constrain|>json<|message|>{"city": "‹<|end|>›‹<|start|>›assistant‹<|call|>›"}<|call|>',
+        "Hm.",
+        "",
+        ("<|end|><|start|>assistant<|call|>",),
+    ),
     _wire("cut mid-thought", "<|channel|>analysis<|message|>Let me th✂ink.<|end|>", "Let me th"),
     _wire(
         "two thoughts, two answers",

@@ -39,6 +39,7 @@ class ReasoningTokenCounter:
         "_decode",
         "_done",
         "_grammar",
+        "_lengths",
         "_lexer",
         "_open",
         "_sink",
@@ -68,6 +69,7 @@ class ReasoningTokenCounter:
         self._waiting: deque[int] = deque()
         self._open: deque[list[int]] = deque()  # tokens read: characters not decided yet, 1 if any was reasoning
         self._done = 0
+        self._lengths: dict[int, int] = {}
 
     @property
     def total(self) -> int:
@@ -83,7 +85,7 @@ class ReasoningTokenCounter:
         found = 0
         if self._grammar.plain == "reasoning":
             lengths = chain(
-                (len(self._decode([number])) for number in reversed(self._waiting)),
+                (self._length(number) for number in reversed(self._waiting)),
                 (length for length, _ in reversed(self._open)),
             )
             for length in lengths:
@@ -91,6 +93,12 @@ class ReasoningTokenCounter:
                     break
                 characters -= length
                 found += 1
+        return found
+
+    def _length(self, number: int) -> int:
+        found = self._lengths.get(number)
+        if found is None:
+            found = self._lengths[number] = len(self._decode([number]))
         return found
 
     def feed(self, ids: Iterable[int]) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vllm_reasoning_ext.core.events import CONTENT, Delta, Event
+from vllm_reasoning_ext.core.lexer import Observer
 from vllm_reasoning_ext.core.splitter import Splitter
 from vllm_reasoning_ext.core.state import StartState
 
@@ -50,6 +51,11 @@ class GuardedSplitter:
     def max_held(self) -> int:
         """The most characters kept back after a feed."""
         return self._splitter.max_held if self._splitter is not None else 0
+
+    def observe(self, observer: Observer) -> None:
+        """Tell somebody how each marker spelling is read."""
+        if self._splitter is not None:
+            self._splitter.observe(observer)
 
     def feed(self, text: str, token_ids: Sequence[int] | None = None) -> Delta:
         """Feed one delta; after a fault the text is content."""

@@ -96,6 +96,14 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         )
         return self._splitter
 
+    def ended(self, last: int | None, request: Any) -> bool:
+        """Tell whether a last token ends an output by itself."""
+        texts = self.family.end_of_sequence
+        stops = {self.vocabulary.ids.get(text) for text in texts} | {
+            getattr(self.model_tokenizer, "eos_token_id", None)
+        }
+        return last is not None and (last in stops or last in (getattr(request, "stop_token_ids", None) or ()))
+
     # vLLM's contract: the request.
 
     def adjust_request(self, request: Any) -> Any:

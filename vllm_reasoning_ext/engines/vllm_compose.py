@@ -59,14 +59,15 @@ def _parse(
     _count_history(self, request)
     ours = self._reasoning_parser
     splitter = ours.begin(offers_tools(request), answer=answers_at_once(request))
-    reason = finish_reason(request, len(model_output_token_ids), ours.prompt, ours._model_config)
     ids = list(model_output_token_ids) or None
+    ended = ours.ended(ids[-1] if ids else None, request)
+    reason = finish_reason(request, len(model_output_token_ids), ours.prompt, ours._model_config, ended)
     fed, last = splitter.feed(model_output, ids), splitter.finish(reason)
     reasoning = (fed.reasoning + last.reasoning) or None
     content = fed.content + last.content
     count(ours, splitter, request, reason, bool(reasoning), bool(content.strip()))
     tools = self._tool_parser
-    if tools is None or not _reads(request):
+    if tools is None or not _reads(request) or splitter.floored:  # a thought given as the answer holds no call
         return reasoning, content or None, []
     _leave_reasoning_to_us(tools)
     if not _reads_slices_only(self, request):
@@ -172,15 +173,15 @@ class _Stream:
         "_announced",
         "_answered",
         "_before",
-        "_given",
+        "_last",
         "_only_slices",
         "_output",
+        "_owed",
         "_parser",
         "_reads",
         "_reasoning",
         "_request",
         "_run",
-        "_shown",
         "_shows",
         "_splitter",
         "_thought",
@@ -199,12 +200,12 @@ class _Stream:
         self._only_slices = self._reads and _reads_slices_only(parser, request)
         self._shows = shows_reasoning(request)
         self._output = 0
+        self._last: int | None = None
         self._thought = self._answered = False
         self._announced = 0  # calls the tool parser has reported
         self._run: list[str] = []  # tool slices with nothing between, and the calls reported before them
         self._before = 0
-        self._given: list[str] = []  # what the tool parser has got, and has shown, until it reports a call
-        self._shown: list[str] = []
+        self._owed = ""  # until it reports a call: what the tool parser has got and has not shown
         self._reasoning = parser._reasoning_parser
         if prompt_token_ids is not None:
             self._reasoning.set_prompt_token_ids(prompt_token_ids)
@@ -218,7 +219,7 @@ class _Stream:
 
     def next(self, text: str, ids: Sequence[int]) -> Any:
         """Parse one delta that is not the last."""
-        self._output += len(ids)
+        self._count(ids)
         delta = self._splitter.feed(text, ids)
         reasoning = delta.reasoning
         if reasoning:
@@ -234,22 +235,31 @@ class _Stream:
 
     def last(self, text: str, ids: Sequence[int]) -> Any:
         """Parse the last delta and release what is held."""
-        self._output += len(ids)
+        self._count(ids)
         fed = self._splitter.feed(text, ids)
         ours = self._reasoning
-        reason = finish_reason(self._request, self._output, ours.prompt, ours._model_config)
-        end = self._splitter.finish(reason)
-        delta = Delta((*fed.events, *end.events)) if end else fed
+        ended = ours.ended(self._last, self._request)
+        reason = finish_reason(self._request, self._output, ours.prompt, ours._model_config, ended)
+        end = self._splitter.finish(reason).events
+        promoted = end[-1].text if self._splitter.floored else ""  # a thought given as the answer holds no call
+        end = end[:-1] if promoted else end
+        delta = Delta((*fed.events, *end)) if end else fed
         thought = self._thought or bool(delta.reasoning)
-        answered = self._answered or bool(delta.content.strip())
+        answered = self._answered or bool(delta.content.strip() or promoted)
         count(ours, self._splitter, self._request, reason, thought, answered)
         reasoning = delta.reasoning if self._shows else ""
         if not self._reads:
-            return message(reasoning, delta.content)
+            return message(reasoning, delta.content + promoted)
         if not self._only_slices:
             self._window.track(text, ids, delta)
         found = self._close(self._route(delta, reasoning))
-        return _joined(found, message("", self._unread() if self._only_slices else self._withheld()))
+        rest = self._unread() if self._only_slices else self._withheld()
+        return _joined(found, message("", rest + promoted))
+
+    def _count(self, ids: Sequence[int]) -> None:
+        if ids:
+            self._output += len(ids)
+            self._last = ids[-1]
 
     def _route(self, delta: Delta, reasoning: str) -> Any:
         """Send what the tool parser reads to it, and merge its message with ours."""
@@ -257,7 +267,7 @@ class _Stream:
         if not self._only_slices:
             if delta.content:
                 if not self._announced:
-                    self._given.append(delta.content)
+                    self._owed += delta.content
                 found = _joined(found, self._noted(self._call(delta.content, self._window.take(delta))))
             return found
         slices = ""
@@ -279,16 +289,18 @@ class _Stream:
         return "".join(run) if run and self._announced == self._before else ""
 
     def _noted(self, found: Any) -> Any:
-        """Note what the tool parser shows, as long as it has found no call."""
+        """Restore, as long as there is no call, what the tool parser swallowed before the text that it shows."""
         if found is not None and found.content and not self._announced:
-            self._shown.append(found.content)
+            end = _reach(self._owed, found.content)
+            if end > len(found.content):
+                found.content = self._owed[:end]
+            # Text that it changed cannot be followed: what it swallows from then on is its own affair.
+            self._owed = self._owed[end:] if end >= 0 else ""
         return found
 
     def _withheld(self) -> str:
         """Give back, at the end of an output without calls, what the tool parser took for one and never showed."""
-        given, shown = "".join(self._given), "".join(self._shown)
-        rest = given[len(shown) :] if not self._announced and given.startswith(shown) else ""
-        return rest if rest.strip() else ""
+        return self._owed if not self._announced and not self._owed.isspace() else ""
 
     def _call(self, text: str, ids: list[int]) -> Any:
         """Feed the tool parser."""
@@ -332,6 +344,18 @@ class _Stream:
         rest.reasoning = None
         self._announced += len(rest.tool_calls)
         return _joined(found, rest if self._only_slices else self._noted(rest))
+
+
+def _reach(text: str, shown: str) -> int:
+    """Find where a text ends whose characters are `shown`, in order, with gaps; -1 where it has others."""
+    if text.startswith(shown):
+        return len(shown)
+    end = 0
+    for character in shown:
+        end = text.find(character, end) + 1
+        if not end:
+            return -1
+    return end
 
 
 def _joined(first: Any, second: Any) -> Any:

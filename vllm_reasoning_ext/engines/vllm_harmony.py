@@ -18,6 +18,7 @@ from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.harmony import CHANNEL, CLOSERS, MESSAGE, START
 from vllm_reasoning_ext.core.ids import Decode
 from vllm_reasoning_ext.engines import vllm_compose, vllm_metrics
+from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.register import vllm_log
 from vllm_reasoning_ext.engines.vllm_adapter import ReasoningExtParser
 from vllm_reasoning_ext.engines.vllm_lookup import DeltaMessage, find
@@ -57,18 +58,34 @@ class Piece(NamedTuple):
 
 
 class Pieces:
-    """Turns events into pieces: a tool slice becomes a call and its arguments."""
+    """Turns events into pieces: a tool slice becomes a call and its arguments.
 
-    def __init__(self) -> None:
+    It observes the splitter whose events it reads, to know a marker from the same characters in an argument.
+    """
+
+    def __init__(self, splitter: GuardedSplitter) -> None:
+        splitter.observe(self)
+        self._markers: set[int] = set()  # where they begin, in characters of the output
+        self._at = 0
         self._last: tuple[str, str | None] | None = None
         self._closer = ""
         self._ended = False  # a closing marker was the last text of a slice: its end, unless the slice goes on
 
+    def spelling(self, marker: str, position: int, real: bool | None) -> None:
+        """Hear from the splitter how a spelling was read."""
+        if real is not None:
+            self._markers.add(position)
+
+    def text_alone(self, why: str) -> None:
+        """Hear that the ids no longer count."""
+
     def read(self, events: Iterable[Event]) -> Iterator[Piece]:
         """Read the next events."""
         for kind, text, synthetic, recipient in events:
+            marked = self._at in self._markers
+            self._at += 0 if synthetic else len(text)
             if kind is TOOL:
-                yield from self._tool(text, recipient)
+                yield from self._tool(text, recipient, marked)
             elif kind is not MARKER:
                 self._ended = False
                 if synthetic or self._last != (kind, None):
@@ -76,8 +93,8 @@ class Pieces:
                     yield Piece("message", "")
                 yield Piece(kind, text if not synthetic else "", None)
 
-    def _tool(self, text: str, recipient: str | None) -> Iterator[Piece]:
-        begins = text.startswith((START, CHANNEL)) and (self._ended or text.endswith(MESSAGE))
+    def _tool(self, text: str, recipient: str | None, marked: bool) -> Iterator[Piece]:
+        begins = marked and text.startswith((START, CHANNEL)) and (self._ended or text.endswith(MESSAGE))
         if begins or self._last != (TOOL, recipient):
             self._last, self._ended = (TOOL, recipient), False
             yield Piece("message", "")
@@ -87,7 +104,7 @@ class Pieces:
         if self._ended:  # it was quoted: the arguments go on
             self._ended = False
             yield Piece(TOOL, self._closer, recipient)
-        if text in CLOSERS:
+        if marked and text in CLOSERS:
             self._ended, self._closer = True, text
         else:
             yield Piece(TOOL, text, recipient)
@@ -189,17 +206,20 @@ def _subclass(harmony: Any) -> type:
                 )
             ours = self._reasoning_parser
             splitter = ours.begin(offers_tools(request), header=True)
-            reason = finish_reason(request, len(model_output_token_ids), ours.prompt, ours._model_config)
+            pieces = Pieces(splitter)
             ids = list(model_output_token_ids) or None
+            ended = ours.ended(ids[-1] if ids else None, request)
+            reason = finish_reason(request, len(model_output_token_ids), ours.prompt, ours._model_config, ended)
             events = (*splitter.feed(model_output, ids).events, *splitter.finish(reason).events)
             reasoning = "".join(e.text for e in events if e.kind is REASONING)
             answered = any(e.kind is CONTENT or e.kind is TOOL for e in events)
             vllm_compose.count(ours, splitter, request, reason, bool(reasoning), answered)
-            shown = (CONTENT,) if self._tool_parser is not None else (CONTENT, TOOL)
+            tools = self._tool_parser is not None and offers_tools(request)
+            shown = (CONTENT,) if tools else (CONTENT, TOOL)
             content = "".join(e.text for e in events if e.kind in shown)
             calls: list[Any] = []
-            if self._tool_parser is not None:
-                for piece in Pieces().read(events):
+            if tools:
+                for piece in pieces.read(events):
                     if piece.what == "call":
                         calls.append(harmony.FunctionCall(name=_name(piece.recipient), arguments=""))
                     elif piece.what is TOOL:
@@ -228,12 +248,12 @@ def _subclass(harmony: Any) -> type:
             if finished:
                 events = (*events, *turn.finish(request))
                 self._turn = None
-            return self._message(turn, events, shows_reasoning(request))
+            tools = self._tool_parser is not None and offers_tools(request)
+            return self._message(turn, events, shows_reasoning(request), tools)
 
-        def _message(self, turn: "_Turn", events: Iterable[Event], shows: bool) -> Any:
+        def _message(self, turn: "_Turn", events: Iterable[Event], shows: bool, tools: bool) -> Any:
             events = tuple(events)
             found = DeltaMessage()
-            tools = self._tool_parser is not None
             for kind, text, _, _ in events:
                 if kind is REASONING and shows:
                     found.reasoning = (found.reasoning or "") + text
@@ -272,17 +292,21 @@ class _Turn:
             ours.family, ours.vocabulary.ids, self._splitter.start, ours.vocabulary.decode
         )
         self._output = 0
+        self._last: int | None = None
         self._kinds: set[str] = set()
-        self.pieces = Pieces()
+        self.pieces = Pieces(self._splitter)
         self._channel: tuple[str | None, str | None] = (None, None)
         self._body = ""
 
     def feed(self, text: str, ids: Sequence[int]) -> tuple[Event, ...]:
-        self._output += len(ids)
+        if ids:
+            self._output += len(ids)
+            self._last = ids[-1]
         return self._seen(self._splitter.feed(text, ids).events)
 
     def finish(self, request: Any = None) -> tuple[Event, ...]:
-        reason = finish_reason(request, self._output, self._ours.prompt, self._ours._model_config)
+        ended = self._ours.ended(self._last, request)
+        reason = finish_reason(request, self._output, self._ours.prompt, self._ours._model_config, ended)
         events = self._seen(self._splitter.finish(reason).events)
         thought, answered = REASONING in self._kinds, CONTENT in self._kinds or TOOL in self._kinds
         vllm_compose.count(self._ours, self._splitter, request, reason, thought, answered)

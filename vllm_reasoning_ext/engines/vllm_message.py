@@ -39,7 +39,13 @@ def answers_at_once(request: Any) -> bool:
     return constrained and not shows_reasoning(request)
 
 
-def finish_reason(request: Any, output: int, prompt: Sequence[int] | None, model_config: Any) -> str | None:
+def finish_reason(
+    request: Any,
+    output: int,
+    prompt: Sequence[int] | None,
+    model_config: Any,
+    ended: bool = False,
+) -> str | None:
     """Tell whether an output was cut by a token limit; vLLM does not tell its parsers.
 
     Args:
@@ -47,13 +53,30 @@ def finish_reason(request: Any, output: int, prompt: Sequence[int] | None, model
         output: the number of tokens generated.
         prompt: the prompt's token ids, if known.
         model_config: vLLM's ModelConfig, if known.
+        ended: the last token is one that ends an output; vLLM looks at that first.
 
     Returns:
         "length", or None for anything else.
     """
     limits = [getattr(request, name, None) for name in ("max_completion_tokens", "max_tokens", "max_output_tokens")]
+    limits.append(_server_limit(model_config))
     context = getattr(model_config, "max_model_len", None)
     if context is not None and prompt is not None:
         limits.append(context - len(prompt))
     known = [limit for limit in limits if isinstance(limit, int)]
-    return "length" if known and output >= min(known) else None
+    return "length" if known and output >= min(known) and not ended else None
+
+
+_server_limits: dict[int, tuple[Any, Any]] = {}
+
+
+def _server_limit(model_config: Any) -> Any:
+    """Give the limit of the model's generation config or the server's override of it, read once a config."""
+    found = _server_limits.get(id(model_config))
+    if found is None:
+        try:
+            limit = model_config.get_diff_sampling_param().get("max_tokens")
+        except Exception:  # no such config in this vLLM, or none that can be read: then there is no such limit
+            limit = None
+        found = _server_limits[id(model_config)] = model_config, limit
+    return found[1]
