@@ -307,3 +307,26 @@ def test_a_running_count_covers_what_was_shown(name: str) -> None:
             count = counter.feed((token.id,)) - counter.undecided(splitter.held)
             assert before <= count <= shown, case.id
             before = count
+
+
+def test_the_first_byte_of_a_character_waits_for_the_others() -> None:
+    """Two real markers in a delta that ends within a character: its ids are read twice before it is whole."""
+    tokenizer = ByteTokenizer("<|im_end|>", OPEN, X)
+    end, eos = tokenizer.ids["<|im_end|>"], "<\uff5cend\u2581of\u2581sentence\uff5c>"
+    raw = eos.encode()
+    splitter = Splitter("qwen3", force_reasoning=False, prompt="a", tokenizer=tokenizer)
+    splitter.observe(heard := Heard())
+    got = splitter.feed("<|im_end|><|im_end|>x<", [end, end, ord("x"), *raw[:2]]).content
+    got += splitter.feed(eos[1:], [*raw[2:], end]).content + splitter.finish().content
+    assert (got, heard.alone) == (f"x{eos}", [])
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.alone: list[str] = []
+
+    def spelling(self, marker: str, position: int, real: bool | None) -> None:
+        pass
+
+    def text_alone(self, why: str) -> None:
+        self.alone.append(why)

@@ -170,7 +170,8 @@ class IdTrack:
             shorter = self._decode(run[:-cut])
             if not shorter.endswith("\ufffd"):
                 return shorter, len(run) - cut
-        return text, len(run)
+        # All of it may be the beginning of one character, read again before its other bytes have come.
+        return ("", 0) if text.endswith("\ufffd") and len(run) <= _UTF8_TAIL else (text, len(run))
 
     def _search(self) -> None:
         tail, at = self._tail, 0
