@@ -15,7 +15,7 @@ from tests.support.more_wires import ALL_WIRES, reasoning_tokens
 from tests.support.vllm_drive import WIDTHS, Case, compose
 from tests.support.wires import of_family
 from vllm_reasoning_ext.core.families import FAMILIES
-from vllm_reasoning_ext.engines import register
+from vllm_reasoning_ext.engines import register, vllm_adapter
 from vllm_reasoning_ext.engines.vllm_message import answers_at_once, finish_reason, offers_tools
 from vllm_reasoning_ext.errors import SetupError
 from vllm_reasoning_ext.serve.wires import TOOLS, Wire
@@ -43,6 +43,17 @@ def test_a_tokenizer_without_the_markers_is_a_clear_start_up_error(family: str, 
         return  # before 0.32 vLLM constructs the parser at start-up too, and lets the error through as it is
     with pytest.raises(TypeError, match=f"--reasoning-parser {family} cannot be used.*<|start|>.*Remedy"):
         compose(family, None, tokenizer)
+
+
+def test_a_tokenizer_of_another_family_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Where tags decide, text alone can do, so the server starts."""
+    vllm_adapter._warn_missing.cache_clear()
+    for _ in range(2):
+        reasoning_parser("minimax_m3", byte_tokenizer("qwen3"))
+        reasoning_parser("qwen3", byte_tokenizer("qwen3"))
+    said = [record.getMessage() for record in caplog.records if record.name == register.vllm_log.name]
+    assert len(said) == 1
+    assert "minimax_m3: the tokenizer has no single token for <mm:think>, </mm:think>" in said[0]
 
 
 def test_an_unknown_name_is_answered_with_ours() -> None:

@@ -10,6 +10,7 @@ The ids methods are called by the engine core for structured output and must be 
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, ClassVar
 
 from vllm_reasoning_ext.core.count import ReasoningTokenCounter
@@ -49,6 +50,8 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         known = vocabulary(self.family, tokenizer)  # first: its error is the clear one
         super().__init__(tokenizer, *args, **kwargs)
         self.vocabulary = known
+        if known.missing:
+            _warn_missing(self.family.name, known.missing)
         self._channels = self.family.grammar != "marker"
         # vLLM's tool parser of this grammar reads its frames in the text; that of harmony reads token ids.
         self._framed = self.family.grammar == "atem"
@@ -234,6 +237,17 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
     def reasoning_end_str(self) -> str | None:
         """What a thinking budget forces at its end."""
         return self.family.reasoning_end_str or None
+
+
+@cache
+def _warn_missing(family: str, missing: tuple[str, ...]) -> None:
+    vllm_log.warning(
+        "%s: the tokenizer has no single token for %s, so the text alone tells where a block begins and ends. "
+        "If the model is of another family, choose its --reasoning-parser; "
+        "`python -m vllm_reasoning_ext doctor --model DIR` names it. (Said once.)",
+        family,
+        ", ".join(missing),
+    )
 
 
 def parser_class(family: Family) -> type[ReasoningExtParser]:

@@ -17,12 +17,14 @@ class Vocabulary(NamedTuple):
         decode: token ids -> text, special tokens included.
         added: ids of every added token (special or not), those a tool parser may look for included.
         hidden: a marker of the family is lost when the detokenizer skips special tokens.
+        missing: of a block's opener and closer, those that are no single token here.
     """
 
     ids: Mapping[str, int]
     decode: Decode
     added: frozenset[int]
     hidden: bool
+    missing: tuple[str, ...] = ()
 
 
 _known: "WeakKeyDictionary[Any, dict[str, Vocabulary]]" = WeakKeyDictionary()
@@ -64,7 +66,8 @@ def _read(family: Family, tokenizer: Any) -> Vocabulary:
         for text, number in ids.items()
         if text not in family.end_of_sequence
     )
-    return Vocabulary(ids, decoder(tokenizer), frozenset(added.values()) | frozenset(ids.values()), hidden)
+    spelled = tuple(text for text in (family.opener, family.closer) if text and text not in ids)
+    return Vocabulary(ids, decoder(tokenizer), frozenset(added.values()) | frozenset(ids.values()), hidden, spelled)
 
 
 def describe(tokenizer: Any) -> str:
