@@ -219,7 +219,9 @@ class _Stream:
 
     def next(self, text: str, ids: Sequence[int]) -> Any:
         """Parse one delta that is not the last."""
-        self._count(ids)
+        if ids:
+            self._output += len(ids)
+            self._last = ids[-1]
         delta = self._splitter.feed(text, ids)
         reasoning = delta.reasoning
         if reasoning:
@@ -235,7 +237,9 @@ class _Stream:
 
     def last(self, text: str, ids: Sequence[int]) -> Any:
         """Parse the last delta and release what is held."""
-        self._count(ids)
+        if ids:
+            self._output += len(ids)
+            self._last = ids[-1]
         fed = self._splitter.feed(text, ids)
         ours = self._reasoning
         ended = ours.ended(self._last, self._request)
@@ -255,11 +259,6 @@ class _Stream:
         found = self._close(self._route(delta, reasoning))
         rest = self._unread() if self._only_slices else self._withheld()
         return _joined(found, message("", rest + promoted))
-
-    def _count(self, ids: Sequence[int]) -> None:
-        if ids:
-            self._output += len(ids)
-            self._last = ids[-1]
 
     def _route(self, delta: Delta, reasoning: str) -> Any:
         """Send what the tool parser reads to it, and merge its message with ours."""
