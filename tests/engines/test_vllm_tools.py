@@ -23,6 +23,11 @@ pytestmark = pytest.mark.vllm
 
 register.register_vllm()
 
+from_032 = pytest.mark.skipif(
+    "tokenizer" not in inspect.signature(ParserManager.get_parser).parameters,
+    reason="vLLM before 0.32 loses or reorders calls and text of one large delta in its own tool parsers",
+)
+
 NAMED = {"type": "function", "function": {"name": FUNCTION}}
 
 
@@ -82,6 +87,7 @@ def test_required_and_named(dialect: Dialect, choice: str, wire: Wire) -> None:
     check(case, dialect.family, dialect.tool, expected(wire))
 
 
+@from_032
 @pytest.mark.parametrize("cities", [("Oslo",), ("Oslo", "Rome")], ids=len)
 @pytest.mark.parametrize("choice", ["required", "named"])
 @pytest.mark.parametrize("family", ["qwen3", "minimax", "muse_glimmer"])
@@ -145,6 +151,7 @@ TAGS = {
 }
 
 
+@from_032
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 def test_what_is_no_call_is_shown(dialect: Dialect) -> None:
     """Text between the tags of a call, or a lone tag: a tool parser may swallow it and go on with what follows."""
@@ -160,9 +167,7 @@ BOTH_HALVES_ALIKE = ("hermes", "deepseek_v32", "deepseek_v4", "minimax_m3")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-@pytest.mark.skipif(
-    "tokenizer" not in inspect.signature(ParserManager.get_parser).parameters, reason="how it is from 0.32 on"
-)
+@from_032
 def test_text_around_a_call(dialect: Dialect) -> None:
     call = dialect.calls(("Oslo",))
     script = f"{dialect.opener}Hm.{dialect.closer}  Look. {call} After.{dialect.end}"

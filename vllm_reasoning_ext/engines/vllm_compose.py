@@ -327,9 +327,9 @@ class _Stream:
             return None
         # A tool parser that knows the grammar may report thoughts too; ours are the ones that count.
         found.reasoning = None
-        if found.tool_calls:
-            self._announced += len(found.tool_calls)
-            state.history_tool_call_cnt += sum(call.id is not None for call in found.tool_calls)
+        begun = sum(call.id is not None for call in found.tool_calls)
+        self._announced += begun
+        state.history_tool_call_cnt += begun
         return found
 
     def _close(self, found: Any) -> Any:
@@ -341,7 +341,7 @@ class _Stream:
         if rest is None:
             return found
         rest.reasoning = None
-        self._announced += len(rest.tool_calls)
+        self._announced += sum(call.id is not None for call in rest.tool_calls)
         return _joined(found, rest if self._only_slices else self._noted(rest))
 
 
