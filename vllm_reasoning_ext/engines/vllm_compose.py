@@ -67,7 +67,8 @@ def _parse(
     content = fed.content + last.content
     count(ours, splitter, request, reason, bool(reasoning), bool(content.strip()))
     tools = self._tool_parser
-    if tools is None or not _reads(request) or splitter.floored:  # a thought given as the answer holds no call
+    # What the model wrote is the answer where no call is allowed, and a thought given as the answer holds none.
+    if tools is None or not offers_tools(request) or splitter.floored:
         return reasoning, content or None, []
     _leave_reasoning_to_us(tools)
     if not _reads_slices_only(self, request):
@@ -142,11 +143,6 @@ def _count_history(parser: Any, request: Any) -> None:
         count(request)
 
 
-def _reads(request: Any) -> bool:
-    """Tell whether the tool parser reads anything at all of this reply; if not, what the model wrote is the answer."""
-    return offers_tools(request)
-
-
 def _leave_reasoning_to_us(tool_parser: Any) -> None:
     """Make a tool parser that knows the family's reasoning markers too take those in an answer for text."""
     if hasattr(tool_parser, "skip_reasoning_parsing"):  # 0.32 on
@@ -194,7 +190,7 @@ class _Stream:
         self._parser = parser
         self._request = request
         self._tools = parser._tool_parser
-        self._reads = self._tools is not None and _reads(request)
+        self._reads = self._tools is not None and offers_tools(request)
         if self._reads:
             _leave_reasoning_to_us(self._tools)
         self._only_slices = self._reads and _reads_slices_only(parser, request)
