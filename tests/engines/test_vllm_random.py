@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 pytest.importorskip("vllm", reason="needs vLLM: bash tests/envs/vllm.sh builds its environment")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.engines.test_vllm_contract import TOOL_PARSERS
 from tests.support.byte_tokenizer import VOCABULARIES
