@@ -309,15 +309,16 @@ def test_a_running_count_covers_what_was_shown(name: str) -> None:
             before = count
 
 
-def test_the_first_byte_of_a_character_waits_for_the_others() -> None:
+@pytest.mark.parametrize("cut", [2, 3])
+def test_the_first_bytes_of_a_character_wait_for_the_others(cut: int) -> None:
     """Two real markers in a delta that ends within a character: its ids are read twice before it is whole."""
     tokenizer = ByteTokenizer("<|im_end|>", OPEN, X)
     end, eos = tokenizer.ids["<|im_end|>"], "<\uff5cend\u2581of\u2581sentence\uff5c>"
     raw = eos.encode()
     splitter = Splitter("qwen3", force_reasoning=False, prompt="a", tokenizer=tokenizer)
     splitter.observe(heard := Heard())
-    got = splitter.feed("<|im_end|><|im_end|>x<", [end, end, ord("x"), *raw[:2]]).content
-    got += splitter.feed(eos[1:], [*raw[2:], end]).content + splitter.finish().content
+    got = splitter.feed("<|im_end|><|im_end|>x<", [end, end, ord("x"), *raw[:cut]]).content
+    got += splitter.feed(eos[1:], [*raw[cut:], end]).content + splitter.finish().content
     assert (got, heard.alone) == (f"x{eos}", [])
 
 
