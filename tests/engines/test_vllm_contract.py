@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("vllm", reason="needs vLLM: bash tests/envs/vllm.sh builds its environment")
 
-from tests.support.more_wires import ALL_WIRES
+from tests.support.more_wires import ALL_WIRES, TOOL_PARSERS
 from tests.support.vllm_drive import WIDTHS, Case, Reply, expected
 from vllm_reasoning_ext import split
 from vllm_reasoning_ext.engines import guard, register, vllm_compose
@@ -14,15 +14,6 @@ from vllm_reasoning_ext.serve.wires import QUOTED, Wire
 
 pytestmark = pytest.mark.vllm
 
-TOOL_PARSERS = {
-    "deepseekv32": "deepseek_v32",
-    "gemma4": "gemma4",
-    "minimax": "minimax_m2",
-    "minimax_m3": "minimax_m3",
-    "muse_glimmer": "muse_glimmer",
-    "qwen3": "hermes",
-}
-"""gpt_oss has none: its calls are read where vLLM composes its HarmonyParser (test_vllm_harmony)."""
 LATE_CALL = "a call in an open block"
 """Only the end of the output decides that this is a call, and then no tool parser is asked any more."""
 

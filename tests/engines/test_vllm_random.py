@@ -9,8 +9,8 @@ pytest.importorskip("vllm", reason="needs vLLM: bash tests/envs/vllm.sh builds i
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engines.test_vllm_contract import TOOL_PARSERS
 from tests.support.byte_tokenizer import VOCABULARIES
+from tests.support.more_wires import TOOL_PARSERS
 from tests.support.strategies import fragments
 from tests.support.vllm_drive import WIDTHS, Case
 from vllm_reasoning_ext import split

@@ -6,20 +6,11 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.live.conftest import Scripted
-from tests.support.more_wires import reasoning_tokens
+from tests.support.more_wires import TOOL_PARSERS, reasoning_tokens
 from vllm_reasoning_ext.serve.chat_reply import from_body, from_events, wanted
 from vllm_reasoning_ext.serve.wires import Wire
 
 CHAT: Final = "/v1/chat/completions"
-TOOL_PARSERS: Final = {
-    "deepseekv32": "deepseek_v32",
-    "gemma4": "gemma4",
-    "minimax": "minimax_m2",
-    "minimax_m3": "minimax_m3",
-    "muse_glimmer": "muse_glimmer",
-    "qwen3": "hermes",
-}
-"""Family -> vLLM's tool parser; gpt_oss, where vLLM composes another class, has tests of its own."""
 
 
 def flags(family: str) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.live.chat_wires import CHAT, TOOL_PARSERS, check, flags
+from tests.live.chat_wires import CHAT, check, flags
 from tests.live.conftest import Scripted, Start
-from tests.support.more_wires import wires_of
+from tests.support.more_wires import TOOL_PARSERS, wires_of
 from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.serve.chat_reply import ChatReply, from_body, from_events
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.live.chat_wires import TOOL_PARSERS, check, flags, splits, wait_until
+from tests.live.chat_wires import check, flags, splits, wait_until
 from tests.live.conftest import Scripted, Start
-from tests.support.more_wires import reasoning_tokens, wires_of
+from tests.support.more_wires import TOOL_PARSERS, reasoning_tokens, wires_of
 from vllm_reasoning_ext.serve.wires import FUNCTION, TOOLS, Wire
 
 pytestmark = [pytest.mark.vllm, pytest.mark.live]

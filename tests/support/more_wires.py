@@ -337,6 +337,16 @@ ALL_WIRES: Final[tuple[Wire, ...]] = (
 )
 """Every wire there is; a family that the shared table has by now comes from there."""
 
+TOOL_PARSERS: Final = {
+    "deepseekv32": "deepseek_v32",
+    "gemma4": "gemma4",
+    "minimax": "minimax_m2",
+    "minimax_m3": "minimax_m3",
+    "muse_glimmer": "muse_glimmer",
+    "qwen3": "hermes",
+}
+"""Family -> the tool parser of vLLM that reads its wires; gpt_oss, where vLLM composes another class, has none here."""
+
 
 def wires_of(family: str) -> list[Wire]:
     """Select a family's wires."""

@@ -23,7 +23,7 @@ from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.handover import IdWindow
 from vllm_reasoning_ext.engines.register import class_name, vllm_log
 from vllm_reasoning_ext.engines.vllm_lookup import ReasoningParser
-from vllm_reasoning_ext.engines.vllm_message import answers_at_once, message, offers_tools
+from vllm_reasoning_ext.engines.vllm_message import answers_at_once, finish_reason, message, offers_tools
 from vllm_reasoning_ext.engines.vocabulary import vocabulary
 
 
@@ -106,6 +106,10 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
             getattr(self.model_tokenizer, "eos_token_id", None)
         }
         return last is not None and (last in stops or last in (getattr(request, "stop_token_ids", None) or ()))
+
+    def finish_reason(self, request: Any, output: int, last: int | None) -> str | None:
+        """Tell whether an output of so many tokens, the last of them given, was cut ("length"); None if not."""
+        return finish_reason(request, output, self.prompt, self._model_config, self.ended(last, request))
 
     # vLLM's contract: the request.
 

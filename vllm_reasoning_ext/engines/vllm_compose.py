@@ -18,7 +18,6 @@ from vllm_reasoning_ext.engines.register import vllm_log
 from vllm_reasoning_ext.engines.vllm_lookup import DeltaMessage, delegating_parser
 from vllm_reasoning_ext.engines.vllm_message import (
     answers_at_once,
-    finish_reason,
     message,
     offers_tools,
     shows_reasoning,
@@ -60,8 +59,7 @@ def _parse(
     ours = self._reasoning_parser
     splitter = ours.begin(offers_tools(request), answer=answers_at_once(request))
     ids = list(model_output_token_ids) or None
-    ended = ours.ended(ids[-1] if ids else None, request)
-    reason = finish_reason(request, len(model_output_token_ids), ours.prompt, ours._model_config, ended)
+    reason = ours.finish_reason(request, len(model_output_token_ids), ids[-1] if ids else None)
     fed, last = splitter.feed(model_output, ids), splitter.finish(reason)
     reasoning = (fed.reasoning + last.reasoning) or None
     content = fed.content + last.content
@@ -238,8 +236,7 @@ class _Stream:
             self._last = ids[-1]
         fed = self._splitter.feed(text, ids)
         ours = self._reasoning
-        ended = ours.ended(self._last, self._request)
-        reason = finish_reason(self._request, self._output, ours.prompt, ours._model_config, ended)
+        reason = ours.finish_reason(self._request, self._output, self._last)
         end = self._splitter.finish(reason).events
         promoted = end[-1].text if self._splitter.floored else ""  # a thought given as the answer holds no call
         end = end[:-1] if promoted else end

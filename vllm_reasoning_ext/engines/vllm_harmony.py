@@ -22,7 +22,7 @@ from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.register import vllm_log
 from vllm_reasoning_ext.engines.vllm_adapter import ReasoningExtParser
 from vllm_reasoning_ext.engines.vllm_lookup import DeltaMessage, find
-from vllm_reasoning_ext.engines.vllm_message import finish_reason, offers_tools, shows_reasoning
+from vllm_reasoning_ext.engines.vllm_message import offers_tools, shows_reasoning
 
 COVERED: Final = "reasoning_ext_constraint_covers_channels"
 """Mark in the parser's kwargs: vLLM's structural tag spells the channels out, so it applies from the first token."""
@@ -208,8 +208,7 @@ def _subclass(harmony: Any) -> type:
             splitter = ours.begin(offers_tools(request), header=True)
             pieces = Pieces(splitter)
             ids = list(model_output_token_ids) or None
-            ended = ours.ended(ids[-1] if ids else None, request)
-            reason = finish_reason(request, len(model_output_token_ids), ours.prompt, ours._model_config, ended)
+            reason = ours.finish_reason(request, len(model_output_token_ids), ids[-1] if ids else None)
             events = (*splitter.feed(model_output, ids).events, *splitter.finish(reason).events)
             reasoning = "".join(e.text for e in events if e.kind is REASONING)
             answered = any(e.kind is CONTENT or e.kind is TOOL for e in events)
@@ -305,8 +304,7 @@ class _Turn:
         return self._seen(self._splitter.feed(text, ids).events)
 
     def finish(self, request: Any = None) -> tuple[Event, ...]:
-        ended = self._ours.ended(self._last, request)
-        reason = finish_reason(request, self._output, self._ours.prompt, self._ours._model_config, ended)
+        reason = self._ours.finish_reason(request, self._output, self._last)
         events = self._seen(self._splitter.finish(reason).events)
         thought, answered = REASONING in self._kinds, CONTENT in self._kinds or TOOL in self._kinds
         vllm_compose.count(self._ours, self._splitter, request, reason, thought, answered)
