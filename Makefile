@@ -39,37 +39,37 @@ test: lint test-light test-vllm test-sglang ## everything, real engines included
 .PHONY: demo smoke-cuda test-vllm bench compat harmony-table
 
 demo: ## a real vLLM server, nine scripted outputs, beside vLLM's own parser
-	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m vllm_reasoning_ext.serve.demo
+	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m vllm_reasoning_ext.demo
 
 smoke-cuda: ## the demo on the vLLM of the active python3, with its GPU (never run by CI)
 	PY=$$(VLLM_EXT_VLLM_PYTHON=$${VLLM_EXT_VLLM_PYTHON:-$$(command -v python3)} bash tests/envs/vllm.sh) \
 	&& "$$PY" -c 'import torch; assert torch.cuda.is_available(), "torch sees no GPU here: make demo needs none"' \
-	&& "$$PY" -m vllm_reasoning_ext.serve.demo --cuda
+	&& "$$PY" -m vllm_reasoning_ext.demo --cuda
 
 test-vllm: ## contract and live tests, in the vLLM environment
 	PY=$$(bash tests/envs/vllm.sh) && bash tests/twice.sh "$$PY" -m vllm tests/engines tests/live
 
 .PHONY: test-sglang
-test-sglang: ## the same wires in a real SGLang server on the CPU, contracts of 0.5.23 and 0.5.20 (minutes)
+test-sglang: ## the same outputs in a real SGLang server on the CPU, contracts of 0.5.23 and 0.5.20 (minutes)
 	PY=$$(bash tests/envs/sglang.sh) \
 	&& bash tests/twice.sh "$$PY" -m sglang tests/engines tests/live/sglang \
 	&& PYTHONPATH="$$(dirname "$$(dirname "$$PY")")/sglang-0.5.20" "$$PY" -m pytest tests/engines/test_sglang_*.py
 
 bench: ## cost per token inside vLLM, beside a do-nothing parser and vLLM's own (a few minutes)
-	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m tests.bench.vllm_delta
+	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m benchmarks.vllm_delta
 
 harmony-table: ## outputs of gpt-oss through our parser, beside vLLM's own
-	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m tests.bench.harmony_table
+	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m benchmarks.harmony_table
 
 compat: ## the contract tests against vLLM 0.24, 0.28, 0.32 and 0.33 (downloads three wheels once)
-	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m tests.bench.compat
+	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m benchmarks.compat
 
 .PHONY: laws linear
 laws: venv ## the laws as properties, at least 20,000 examples (minutes)
 	LAWS_PROFILE=laws $(BIN)/python -m pytest tests/laws
 
 linear: venv ## cost per character at 10 kB, 100 kB and 1 MB, every family, hostile text too (minutes)
-	$(BIN)/python -m tests.bench.linear -v
+	$(BIN)/python -m benchmarks.linear -v
 
 clean: ## what builds and tests left in the checkout
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

@@ -21,9 +21,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vllm_reasoning_ext.conformance.runner import Case, check_case, load_cases
-from vllm_reasoning_ext.core import grammars as registry
-from vllm_reasoning_ext.core import marker, start
+from vllm_reasoning_ext.core import start
 from vllm_reasoning_ext.core.families import get_family
+from vllm_reasoning_ext.core.grammar import contract as registry
+from vllm_reasoning_ext.core.grammar import marker
 
 MODULES = {"marker": "MarkerGrammar", "harmony": "HarmonyGrammar", "atem": "AtemGrammar"}
 SECONDS = 20

@@ -19,19 +19,20 @@ from tests.cli.drive import run
 from tests.cli.help_blocks import BLOCK, block, help_text, pages
 from tests.support.byte_tokenizer import byte_tokenizer
 from vllm_reasoning_ext import FAMILIES, __version__
-from vllm_reasoning_ext.cli import checks, doctor, infer, probe
-from vllm_reasoning_ext.cli.probe import Engine
+from vllm_reasoning_ext.cli import checks, doctor, infer
+from vllm_reasoning_ext.cli import installed_engine as probe
+from vllm_reasoning_ext.cli.installed_engine import Engine
 from vllm_reasoning_ext.conformance.conform import Kit
 from vllm_reasoning_ext.conformance.pytest_plugin import ReasoningCase
 from vllm_reasoning_ext.conformance.templates import template_names, template_path
 from vllm_reasoning_ext.conformance.tokenizers import load_tokenizer
-from vllm_reasoning_ext.engines.register import parser_names
+from vllm_reasoning_ext.engines.names import parser_names
 
 Capture = pytest.CaptureFixture[str]
 
 COMMANDS = ["split", "infer", "doctor", "conform", "template", "proxy", "families", "version"]
 
-OURS = {name: f"vllm_reasoning_ext.engines.vllm_adapter.{family}" for name, family in parser_names()}
+OURS = {name: f"vllm_reasoning_ext.engines.vllm.parser.{family}" for name, family in parser_names()}
 VLLM = Engine("vllm", True, "0.33.0", OURS, ("hermes", "qwen3_xml", "glm45", "glm47", "openai", "muse_glimmer"))
 SGLANG = Engine("sglang", True, "0.5.23", OURS, ("qwen25", "glm45", "glm47", "gpt-oss", "muse"))
 NONE = {"vllm": Engine("vllm", False), "sglang": Engine("sglang", False)}
@@ -442,8 +443,8 @@ def test_conform_prints_a_command_that_tries_the_wrong_cell_again(capfd: Capture
     ("arguments", "problem", "remedy"),
     [
         (["--mode", "nothing"], "has no mode 'nothing'", "choose one of: user, system"),
-        (["--wire", "nothing"], "no wire is called 'nothing'", "choose one of: start"),
-        (["--mode", "user", "--wire", "preamble"], "no mode tried has the wire", "leave --wire out"),
+        (["--output", "nothing"], "no output is called 'nothing'", "choose one of: start"),
+        (["--mode", "user", "--output", "preamble"], "no mode tried has the output", "leave --output out"),
         (["--set", "revision"], "has no value", "--set enable_thinking=false"),
         (["--family", "inline"], "inline tags belong to no model", "choose one of deepseekv32"),
         (["--report", "nowhere/out.html", "--mode", "user"], "cannot write nowhere/out.html", "directory that exists"),

@@ -21,13 +21,13 @@ from vllm_reasoning_ext.errors import SetupError
 QWEN = template_path("qwen3").read_text(encoding="utf-8")
 
 
-def problems(kit: Kit, mode: str, wire: str) -> tuple[str, ...]:
+def problems(kit: Kit, mode: str, output: str) -> tuple[str, ...]:
     """Try one cell."""
-    return kit.cell(next(each for each in kit.modes if each.name == mode), wire).problems
+    return kit.cell(next(each for each in kit.modes if each.name == mode), output).problems
 
 
 @pytest.mark.parametrize(
-    ("family", "change", "mode", "wire", "says"),
+    ("family", "change", "mode", "output", "says"),
     [
         pytest.param(
             "qwen3", ("<think>\\n", "<ponder>\\n"), "user", "own form", "the reasoning should be", id="foreign opener"
@@ -56,10 +56,10 @@ def problems(kit: Kit, mode: str, wire: str) -> tuple[str, ...]:
         ),
     ],
 )
-def test_a_broken_template_is_found(family: str, change: tuple[str, str], mode: str, wire: str, says: str) -> None:
+def test_a_broken_template_is_found(family: str, change: tuple[str, str], mode: str, output: str, says: str) -> None:
     broken = QWEN.replace(*change) if change[0] else QWEN
-    assert any(says in problem for problem in problems(Kit(family, broken), mode, wire))
-    assert problems(Kit("qwen3", QWEN), mode, wire) == ()
+    assert any(says in problem for problem in problems(Kit(family, broken), mode, output))
+    assert problems(Kit("qwen3", QWEN), mode, output) == ()
 
 
 def _broken(spoil: Callable[[Delta], Iterable[Event]]) -> type[Splitter]:

@@ -80,7 +80,7 @@ def test_template_and_parser_agree(template: str, revision: str, vocabulary: str
     )
     rows = run(kit, kit.modes)
     report = Report(template, template, vocabulary, {}, "", tuple(kit.missing_ids()), rows)
-    assert [(cell.mode, cell.wire, cell.problems) for cell in report.wrong] == []
+    assert [(cell.mode, cell.output, cell.problems) for cell in report.wrong] == []
     assert {row.mode.name for row in report.refused} == refuses
     assert report.right
     # Something was tried: the start of every mode, ids against quoted markers, and the template's own form.

@@ -62,11 +62,11 @@ def test_html_escapes_what_the_model_wrote_and_loads_nothing() -> None:
 
 def test_html_shows_the_wrong_cell_first_with_its_command_and_the_refused_mode() -> None:
     page = as_html(REPORT)
-    assert page.index("What is wrong") < page.index("quotes × answer") < page.index("Modes by wires")
+    assert page.index("What is wrong") < page.index("quotes × answer") < page.index("Modes by outputs")
     # In the matrix too: the failing mode stands above the one that is right.
-    matrix = page[page.index("Modes by wires") :]
+    matrix = page[page.index("Modes by outputs") :]
     assert matrix.index(">quotes<") < matrix.index(">user<")
-    assert "--mode quotes --wire answer" in page
+    assert "--mode quotes --output answer" in page
     assert "Modes the template refuses" in page
     assert '<span class="reasoning">A</span>' in page
     assert '<span class="marker">&lt;think&gt;\\n</span>' in page
@@ -77,7 +77,7 @@ def test_the_command_can_be_pasted_into_a_shell() -> None:
     assert words[:2] == ["vllm-reasoning-ext", "conform"]
     assert words[words.index("--template") + 1] == "a dir/t.jinja"
     assert words[words.index("--set") + 1] == "revision=3.5"
-    assert words[-4:] == ["--mode", "quotes", "--wire", "answer"]
+    assert words[-4:] == ["--mode", "quotes", "--output", "answer"]
 
 
 def test_junit_has_one_case_a_cell() -> None:
@@ -97,7 +97,7 @@ def test_json_says_all_of_it() -> None:
     assert document["right"] is False
     assert document["missing_control_tokens"] == ["<|eom|>"]
     quotes = next(mode for mode in document["modes"] if mode["mode"] == "quotes")
-    assert quotes["cells"][0]["output"] == EVIL
+    assert quotes["cells"][0]["text"] == EVIL
     assert "reproduce" in quotes["cells"][0]
     assert "reproduce" not in document["modes"][0]["cells"][0]
     assert document["modes"][2]["refused"].startswith("refused")

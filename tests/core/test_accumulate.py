@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from vllm_reasoning_ext.core.accumulate import StreamTextAccumulator, TextDelta, extract_openai_delta
+from vllm_reasoning_ext.wire.accumulate import StreamTextAccumulator, TextDelta, extract_openai_delta
 
 
 def chunk(**delta: Any) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from vllm_reasoning_ext import (
 )
 from vllm_reasoning_ext.conformance.char_tokenizer import CharTokenizer
 from vllm_reasoning_ext.core.families import get_family, infer_by_name, names
-from vllm_reasoning_ext.core.holdback import MarkerSet
+from vllm_reasoning_ext.core.reading.markers import MarkerSet
 
 CORE = Path(package.__file__).parent / "core"
 

@@ -5,7 +5,7 @@ import pytest
 from tests.support.byte_tokenizer import byte_tokenizer
 from vllm_reasoning_ext import Splitter
 from vllm_reasoning_ext.core.count import ReasoningTokenCounter
-from vllm_reasoning_ext.core.ids import marker_ids
+from vllm_reasoning_ext.core.reading.ids import marker_ids
 
 
 @pytest.mark.parametrize("bad", [-5, 2**40])

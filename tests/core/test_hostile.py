@@ -9,7 +9,7 @@ from tests.support.bounds import hold_bound
 from tests.support.strategies import NAMES, PROMPTS
 from vllm_reasoning_ext import FAMILIES, Splitter, split
 from vllm_reasoning_ext.conformance.char_tokenizer import CharTokenizer
-from vllm_reasoning_ext.core.tags import DEFAULT_TAGS
+from vllm_reasoning_ext.core.grammar.tags import DEFAULT_TAGS
 
 MARKERS = {**{n: r.markers for n, r in FAMILIES.items()}, "inline": tuple(t for pair in DEFAULT_TAGS for t in pair)}
 # What a body begins and ends with; the single token that opens is what is repeated a million times.

@@ -8,8 +8,8 @@ from vllm_reasoning_ext.conformance.runner import Case, load_cases, replay
 from vllm_reasoning_ext.core.count import ReasoningTokenCounter
 from vllm_reasoning_ext.core.families import FAMILIES
 from vllm_reasoning_ext.core.gate import reasoning_ended
-from vllm_reasoning_ext.core.ids import marker_ids
 from vllm_reasoning_ext.core.limits import IDS_PENDING_MAX, TEXT_LAG_MAX
+from vllm_reasoning_ext.core.reading.ids import marker_ids
 
 OPEN, X = "<think>", "</think>"
 

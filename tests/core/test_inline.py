@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vllm_reasoning_ext.core.events import CONTENT, REASONING, Event
-from vllm_reasoning_ext.core.inline import Inline
+from vllm_reasoning_ext.core.grammar.inline import Inline
+from vllm_reasoning_ext.core.grammar.tags import DEFAULT_TAGS, Needles, parse_tags
 from vllm_reasoning_ext.core.limits import BLANK_HOLD_MAX
-from vllm_reasoning_ext.core.tags import DEFAULT_TAGS, Needles, parse_tags
 
 UNTIMED = settings(deadline=None)
 LONG = " " * (BLANK_HOLD_MAX + 1)

@@ -9,6 +9,7 @@ import pytest
 
 from vllm_reasoning_ext.core.families import FAMILIES
 from vllm_reasoning_ext.engines import register
+from vllm_reasoning_ext.engines.names import KEEP_BUILTIN, class_name
 
 
 class Manager:
@@ -32,13 +33,13 @@ def manager(monkeypatch: pytest.MonkeyPatch) -> Manager:
     module.ReasoningParserManager = manager
     monkeypatch.setitem(sys.modules, "vllm", ModuleType("vllm"))
     monkeypatch.setitem(sys.modules, "vllm.reasoning", module)
-    monkeypatch.delenv(register.KEEP_BUILTIN, raising=False)
+    monkeypatch.delenv(KEEP_BUILTIN, raising=False)
     return manager
 
 
 def ours(name: str) -> tuple[str, str]:
     module = register.VLLM_HARMONY if name == "gpt_oss" else register.VLLM_ADAPTER
-    return module, register.class_name(name)
+    return module, class_name(name)
 
 
 def test_every_family_alias_and_twin_is_bound(manager: Manager) -> None:
@@ -62,7 +63,7 @@ def test_an_already_imported_builtin_is_replaced(manager: Manager) -> None:
 def test_the_operator_can_keep_the_builtin(
     manager: Manager, monkeypatch: pytest.MonkeyPatch, keep: str, kept: bool
 ) -> None:
-    monkeypatch.setenv(register.KEEP_BUILTIN, keep)
+    monkeypatch.setenv(KEEP_BUILTIN, keep)
     register.register_vllm()
     assert (manager.lazy_parsers["qwen3"] == ("vllm.reasoning.qwen3", "Qwen3")) is kept
     assert manager.lazy_parsers["qwen3_ext"] == ours("qwen3")
@@ -75,7 +76,7 @@ def test_one_info_line_names_the_replaced_and_the_way_back(manager: Manager, cap
     register.register_vllm()
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == 1
-    assert f"{register.KEEP_BUILTIN}=qwen3" in lines[0]
+    assert f"{KEEP_BUILTIN}=qwen3" in lines[0]
 
 
 def test_a_broken_registry_is_reported_not_raised(

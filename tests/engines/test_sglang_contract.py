@@ -18,22 +18,25 @@ from sglang.srt.parser.reasoning_parser import BaseReasoningFormatDetector, Reas
 from sglang.srt.server_args import ServerArgs
 
 from tests.engines.replay import raw, start_of, tokenizer_of
-from tests.engines.sglang_drive import TOOL_PARSERS, joined, output, parser_for, streamed, whole
-from tests.support.more_wires import ALL_WIRES, wires_of
+from tests.engines.sglang_drive import TOOL_PARSERS, joined, parser_for, set_output, streamed, whole
+from tests.support.more_outputs import ALL_OUTPUTS, outputs_of
 from vllm_reasoning_ext import split
 from vllm_reasoning_ext.core.families import FAMILIES
-from vllm_reasoning_ext.engines import sglang_hooks, sglang_output, sglang_register
-from vllm_reasoning_ext.engines.register import KEEP_BUILTIN, parser_names, register_sglang
-from vllm_reasoning_ext.engines.sglang_adapter import PromptFacts, SglangDetector, detector_class, family_of
+from vllm_reasoning_ext.demo.outputs import FUNCTION, TOOLS, Output
+from vllm_reasoning_ext.engines.names import KEEP_BUILTIN, parser_names
+from vllm_reasoning_ext.engines.register import register_sglang
+from vllm_reasoning_ext.engines.sglang import hooks as sglang_hooks
+from vllm_reasoning_ext.engines.sglang import output as sglang_output
+from vllm_reasoning_ext.engines.sglang import register as sglang_register
+from vllm_reasoning_ext.engines.sglang.detector import PromptFacts, SglangDetector, detector_class, family_of
 from vllm_reasoning_ext.errors import SetupError
-from vllm_reasoning_ext.serve.wires import FUNCTION, TOOLS, Wire
 
 pytestmark = pytest.mark.sglang
 
 register_sglang()
 
 NAMES: Final = sorted({name.lower() for name, _ in parser_names()})
-ALL: Final = pytest.mark.parametrize("wire", ALL_WIRES, ids=lambda wire: f"{wire.family}-{wire.name}")
+ALL: Final = pytest.mark.parametrize("output", ALL_OUTPUTS, ids=lambda output: f"{output.family}-{output.name}")
 EVERY: Final = pytest.mark.parametrize("family", FAMILIES)
 
 
@@ -87,32 +90,32 @@ def test_other_parsers_of_sglang_are_untouched() -> None:
 
 
 @ALL
-def test_whole(wire: Wire) -> None:
-    assert whole(parser_for(wire, stream_reasoning=False), wire) == (wire.reasoning, raw(wire))
+def test_whole(output: Output) -> None:
+    assert whole(parser_for(output, stream_reasoning=False), output) == (output.reasoning, raw(output))
 
 
 @ALL
 @pytest.mark.parametrize("width", [1, 2, 3, 8, 1000])
-def test_streamed(wire: Wire, width: int) -> None:
-    assert joined(streamed(parser_for(wire), wire, width)) == (wire.reasoning, raw(wire))
+def test_streamed(output: Output, width: int) -> None:
+    assert joined(streamed(parser_for(output), output, width)) == (output.reasoning, raw(output))
 
 
 @ALL
-def test_reasoning_in_one_piece_on_request(wire: Wire) -> None:
-    got = streamed(parser_for(wire, stream_reasoning=False), wire, 1)
-    assert joined(got) == (wire.reasoning, raw(wire))
+def test_reasoning_in_one_piece_on_request(output: Output) -> None:
+    got = streamed(parser_for(output, stream_reasoning=False), output, 1)
+    assert joined(got) == (output.reasoning, raw(output))
     assert len([reasoning for reasoning, _ in got if reasoning]) <= 1
 
 
 @ALL
-def test_without_hooks_the_text_decides(wire: Wire) -> None:
-    options: dict[str, Any] = {"start": start_of(wire), "tools": bool(wire.cities)}
-    expected = split(wire.text, wire.family, **options)
-    parser = ReasoningParser(wire.family)
+def test_without_hooks_the_text_decides(output: Output) -> None:
+    options: dict[str, Any] = {"start": start_of(output), "tools": bool(output.cities)}
+    expected = split(output.text, output.family, **options)
+    parser = ReasoningParser(output.family)
     parser.detector.bind(PromptFacts(options["start"], options["tools"], None))
-    got = [parser.parse_stream_chunk(char) for char in wire.text] + [parser.parse_stream_end()]
+    got = [parser.parse_stream_chunk(char) for char in output.text] + [parser.parse_stream_end()]
     assert joined([(r or "", c or "") for r, c in got]) == (expected.reasoning, expected.content)
-    assert parser.parse_non_stream(wire.text) == (expected.reasoning, expected.content)
+    assert parser.parse_non_stream(output.text) == (expected.reasoning, expected.content)
 
 
 @EVERY
@@ -159,15 +162,15 @@ def test_a_foreign_tokenizer_is_a_setup_error(family: str) -> None:
         ReasoningParser(family, tokenizer=tokenizer_of("qwen3"))
 
 
-@pytest.mark.parametrize("family", sorted({wire.family for wire in ALL_WIRES}))
+@pytest.mark.parametrize("family", sorted({output.family for output in ALL_OUTPUTS}))
 @pytest.mark.parametrize("content", ["", " \n"])
 def test_an_empty_answer_is_the_reasoning_on_request(family: str, content: str) -> None:
-    wire = next(wire for wire in wires_of(family) if wire.reasoning and not wire.cut and not wire.cities)
+    output = next(output for output in outputs_of(family) if output.reasoning and not output.cut and not output.cities)
     request = SimpleNamespace(chat_template_kwargs={"force_nonempty_content": True})
-    cut = wire._replace(script=wire.script.replace(wire.content, content), content="")
-    assert whole(parser_for(cut, request=request), cut)[1].strip() == wire.reasoning
+    cut = output._replace(script=output.script.replace(output.content, content), content="")
+    assert whole(parser_for(cut, request=request), cut)[1].strip() == output.reasoning
     sglang_output.set_current(None)
-    assert joined(streamed(parser_for(cut, request=request), cut, 1))[1].strip() == wire.reasoning
+    assert joined(streamed(parser_for(cut, request=request), cut, 1))[1].strip() == output.reasoning
 
 
 @EVERY
@@ -191,7 +194,7 @@ def test_a_tokenizer_that_fails_does_not_end_the_reply(caplog: pytest.LogCapture
             return {7: "<think>", 8: "</think>"}.get(ids[0], "?")
 
     parser = ReasoningParser("qwen3", tokenizer=Failing())
-    output([7, 1, 2, 8, 3, 4, 5])
+    set_output([7, 1, 2, 8, 3, 4, 5])
     with caplog.at_level(logging.DEBUG):
         first = parser.parse_stream_chunk("<think>a</think>")
         rest = [parser.parse_stream_chunk("b </think> c"), parser.parse_stream_end()]
@@ -210,30 +213,30 @@ def called(name: str | None, arguments: str) -> tuple[str | None, Any]:
     return name, json.loads(arguments)
 
 
-WITH_CALLS: Final = [wire for wire in ALL_WIRES if wire.family in TOOL_PARSERS]
-TOOL_WIRES: Final = pytest.mark.parametrize("wire", WITH_CALLS, ids=lambda wire: f"{wire.family}-{wire.name}")
+WITH_CALLS: Final = [output for output in ALL_OUTPUTS if output.family in TOOL_PARSERS]
+TOOL_OUTPUTS: Final = pytest.mark.parametrize("output", WITH_CALLS, ids=lambda output: f"{output.family}-{output.name}")
 
 
-@TOOL_WIRES
-def test_whole_with_sglangs_tool_parser(wire: Wire) -> None:
-    reasoning, content = whole(parser_for(wire, stream_reasoning=False, tool_call_parser_active=True), wire)
-    tools = FunctionCallParser(sglang_tools(), TOOL_PARSERS[wire.family])
+@TOOL_OUTPUTS
+def test_whole_with_sglangs_tool_parser(output: Output) -> None:
+    reasoning, content = whole(parser_for(output, stream_reasoning=False, tool_call_parser_active=True), output)
+    tools = FunctionCallParser(sglang_tools(), TOOL_PARSERS[output.family])
     calls: list[Any] = []
     if tools.has_tool_call(content):
         content, calls = tools.parse_non_stream(content)
-    assert reasoning == wire.reasoning
+    assert reasoning == output.reasoning
     assert [called(call.name, call.parameters) for call in calls] == [
-        (FUNCTION, {"city": city}) for city in wire.cities
+        (FUNCTION, {"city": city}) for city in output.cities
     ]
     # Beside a call, SGLang's tool parsers trim the answer themselves.
-    assert (content.strip() if calls else content) == (wire.content.strip() if calls else wire.content)
+    assert (content.strip() if calls else content) == (output.content.strip() if calls else output.content)
 
 
-@TOOL_WIRES
+@TOOL_OUTPUTS
 @pytest.mark.parametrize("width", [1, 3, 1000])
-def test_streamed_with_sglangs_tool_parser(wire: Wire, width: int) -> None:
-    got = streamed(parser_for(wire, tool_call_parser_active=True), wire, width)
-    tools = FunctionCallParser(sglang_tools(), TOOL_PARSERS[wire.family])
+def test_streamed_with_sglangs_tool_parser(output: Output, width: int) -> None:
+    got = streamed(parser_for(output, tool_call_parser_active=True), output, width)
+    tools = FunctionCallParser(sglang_tools(), TOOL_PARSERS[output.family])
     answer = ""
     calls: dict[int, list[str]] = {}
     results = [
@@ -245,6 +248,6 @@ def test_streamed_with_sglangs_tool_parser(wire: Wire, width: int) -> None:
             entry = calls.setdefault(item.tool_index, ["", ""])
             entry[0] += item.name or ""
             entry[1] += item.parameters or ""
-    assert joined(got)[0] == wire.reasoning
-    assert [called(*call) for call in calls.values()] == [(FUNCTION, {"city": city}) for city in wire.cities]
-    assert (answer.strip() if calls else answer) == (wire.content.strip() if calls else wire.content)
+    assert joined(got)[0] == output.reasoning
+    assert [called(*call) for call in calls.values()] == [(FUNCTION, {"city": city}) for city in output.cities]
+    assert (answer.strip() if calls else answer) == (output.content.strip() if calls else output.content)

@@ -12,8 +12,8 @@ from sglang.srt.entrypoints.openai.protocol import Function, Tool
 from sglang.srt.function_call.function_call_parser import FunctionCallParser
 
 from vllm_reasoning_ext.core.events import CONTENT, MARKER, TOOL, Event
-from vllm_reasoning_ext.engines.sglang_framing import framing
-from vllm_reasoning_ext.serve.wires import FUNCTION, TOOLS, atem_call
+from vllm_reasoning_ext.demo.outputs import FUNCTION, TOOLS, atem_call
+from vllm_reasoning_ext.engines.sglang.framing import framing
 
 pytestmark = pytest.mark.sglang
 

@@ -18,9 +18,11 @@ from sglang.srt.plugins.hook_registry import HookRegistry
 
 from tests.engines.replay import tokenizer_of
 from tests.engines.sglang_drive import Serving
-from vllm_reasoning_ext.engines import sglang_hooks, sglang_output, sglang_register
+from vllm_reasoning_ext.demo.tiny_model import encode
 from vllm_reasoning_ext.engines.register import register_sglang
-from vllm_reasoning_ext.serve.tiny_model import encode
+from vllm_reasoning_ext.engines.sglang import hooks as sglang_hooks
+from vllm_reasoning_ext.engines.sglang import output as sglang_output
+from vllm_reasoning_ext.engines.sglang import register as sglang_register
 
 pytestmark = pytest.mark.sglang
 

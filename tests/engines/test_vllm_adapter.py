@@ -11,14 +11,15 @@ pytest.importorskip("vllm", reason="needs vLLM: bash tests/envs/vllm.sh builds i
 from vllm.parser.parser_manager import ParserManager
 
 from tests.support.byte_tokenizer import VOCABULARIES, byte_tokenizer
-from tests.support.more_wires import ALL_WIRES, reasoning_tokens
+from tests.support.more_outputs import ALL_OUTPUTS, reasoning_tokens
+from tests.support.outputs import of_family
 from tests.support.vllm_drive import WIDTHS, Case, compose
-from tests.support.wires import of_family
 from vllm_reasoning_ext.core.families import FAMILIES
-from vllm_reasoning_ext.engines import register, vllm_adapter
-from vllm_reasoning_ext.engines.vllm_message import answers_at_once, finish_reason, offers_tools
+from vllm_reasoning_ext.demo.outputs import TOOLS, Output
+from vllm_reasoning_ext.engines import register
+from vllm_reasoning_ext.engines.vllm import parser as vllm_adapter
+from vllm_reasoning_ext.engines.vllm.message import answers_at_once, finish_reason, offers_tools
 from vllm_reasoning_ext.errors import SetupError
-from vllm_reasoning_ext.serve.wires import TOOLS, Wire
 
 pytestmark = pytest.mark.vllm
 
@@ -92,7 +93,7 @@ def test_special_tokens_stay_in_the_text_where_a_marker_is_one(vocabulary: str, 
 
 def ends(case: Case, step: int) -> int | None:
     """Ask as the engine core does, step by step; give the number of tokens after which a grammar applies."""
-    parser = reasoning_parser(case.wire.family, case.tokenizer)
+    parser = reasoning_parser(case.output.family, case.tokenizer)
     if parser.is_reasoning_end(case.prompt):
         return 0
     for at in range(0, len(case.ids), step):
@@ -102,20 +103,20 @@ def ends(case: Case, step: int) -> int | None:
     return None
 
 
-@pytest.mark.parametrize("wire", ALL_WIRES, ids=lambda wire: f"{wire.family}-{wire.name}")
-def test_a_grammar_applies_from_the_answer_on(wire: Wire) -> None:
+@pytest.mark.parametrize("output", ALL_OUTPUTS, ids=lambda output: f"{output.family}-{output.name}")
+def test_a_grammar_applies_from_the_answer_on(output: Output) -> None:
     """However many tokens a step, the answer is found in the step that holds its beginning."""
-    case = Case(wire)
+    case = Case(output)
     first = ends(case, 1)
-    if wire.cut or any(name in wire.name for name in ("open block", "plain answer", "two calls")):
+    if output.cut or any(name in output.name for name in ("open block", "plain answer", "two calls")):
         assert first is None  # nothing in the ids says that an answer begins
         return
-    if wire.family == "gpt_oss" and not wire.content:
+    if output.family == "gpt_oss" and not output.content:
         assert first is None  # a call's arguments are not the answer
         return
     assert first is not None
-    answer = wire.content or wire.raw or ""
-    if wire.family == "muse_glimmer" and wire.cities:
+    answer = output.content or output.raw or ""
+    if output.family == "muse_glimmer" and output.cities:
         answer = "<atem:function_calls>"
     written, rest = (
         case.tokenizer.decode(part, skip_special_tokens=False) for part in (case.ids[:first], case.ids[first:])
@@ -127,29 +128,29 @@ def test_a_grammar_applies_from_the_answer_on(wire: Wire) -> None:
         assert later == min(-(-first // step) * step, len(case.ids))
 
 
-@pytest.mark.parametrize("wire", ALL_WIRES, ids=lambda wire: f"{wire.family}-{wire.name}")
-def test_the_count_is_incremental_and_starts_anew(wire: Wire) -> None:
-    case = Case(wire)
-    parser = case.parser(wire.family).reasoning_parser  # vLLM's Parser itself counts from 0.27 on
+@pytest.mark.parametrize("output", ALL_OUTPUTS, ids=lambda output: f"{output.family}-{output.name}")
+def test_the_count_is_incremental_and_starts_anew(output: Output) -> None:
+    case = Case(output)
+    parser = case.parser(output.family).reasoning_parser  # vLLM's Parser itself counts from 0.27 on
     parser.set_prompt_token_ids(case.prompt)
     whole = parser.count_reasoning_tokens(case.ids)
     growing = [parser.count_reasoning_tokens(case.ids[:n]) for n in (1, len(case.ids) // 2, len(case.ids))]
     assert growing == sorted(growing)
     assert growing[-1] == whole
-    assert whole == reasoning_tokens(wire)
+    assert whole == reasoning_tokens(output)
 
 
 def test_one_object_serves_several_choices() -> None:
     """Up to vLLM 0.30 all choices of a request share one parser."""
-    wires = of_family("qwen3")[:2]
-    cases = [Case(wire) for wire in wires]
+    outputs = of_family("qwen3")[:2]
+    cases = [Case(output) for output in outputs]
     parser = cases[0].parser("qwen3")
     parser.set_prompt_token_ids(cases[0].prompt)
     for case in [*cases, *cases]:
         text = "".join(text for text, _ in case.deltas(1000))
         reasoning, content, _ = parser.parse(text, case.request, model_output_token_ids=case.ids)
-        assert (reasoning or "", content) == (case.wire.reasoning, case.wire.content)
-        assert bool(parser.reasoning_parser.count_reasoning_tokens(case.ids)) is bool(case.wire.reasoning)
+        assert (reasoning or "", content) == (case.output.reasoning, case.output.content)
+        assert bool(parser.reasoning_parser.count_reasoning_tokens(case.ids)) is bool(case.output.reasoning)
 
 
 @pytest.mark.parametrize(
@@ -186,11 +187,11 @@ def test_when_the_output_is_the_answer(fields: dict[str, Any], at_once: bool) ->
 @pytest.mark.parametrize("family", ["minimax", "gpt_oss", "muse_glimmer"])
 def test_a_dictated_answer_is_shown_though_the_prompt_opened_a_block(family: str) -> None:
     eos = VOCABULARIES[family].eos
-    wire = Wire("dictated", family, '{"a": 1}' + eos, content='{"a": 1}')
-    case = Case(wire, response_format={"type": "json_object"}, include_reasoning=False)
-    assert case.full(family).content == wire.content
+    output = Output("dictated", family, '{"a": 1}' + eos, content='{"a": 1}')
+    case = Case(output, response_format={"type": "json_object"}, include_reasoning=False)
+    assert case.full(family).content == output.content
     for width in WIDTHS:
-        assert case.streamed(family, width=width).content == wire.content
+        assert case.streamed(family, width=width).content == output.content
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,13 @@ import pytest
 
 pytest.importorskip("vllm", reason="needs vLLM: bash tests/envs/vllm.sh builds its environment")
 
-from tests.support.more_wires import ALL_WIRES, TOOL_PARSERS
+from tests.support.more_outputs import ALL_OUTPUTS, TOOL_PARSERS
 from tests.support.vllm_drive import WIDTHS, Case, Reply, expected
 from vllm_reasoning_ext import split
-from vllm_reasoning_ext.engines import guard, register, vllm_compose
-from vllm_reasoning_ext.serve.wires import QUOTED, Wire
+from vllm_reasoning_ext.conformance.script import QUOTED
+from vllm_reasoning_ext.demo.outputs import Output
+from vllm_reasoning_ext.engines import guard, register
+from vllm_reasoning_ext.engines.vllm import compose as vllm_compose
 
 pytestmark = pytest.mark.vllm
 
@@ -34,47 +36,47 @@ def hook_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vllm_compose, "compose", lambda owner: None)
 
 
-def name(wire: Wire) -> str:
-    return f"{wire.family}-{wire.name.replace(' ', '-')}"
+def name(output: Output) -> str:
+    return f"{output.family}-{output.name.replace(' ', '-')}"
 
 
-def wanted(wire: Wire, tool: str | None) -> Reply:
+def wanted(output: Output, tool: str | None) -> Reply:
     if tool is not None:
-        return expected(wire)
-    return Reply(wire.reasoning, wire.content if wire.raw is None else wire.raw)
+        return expected(output)
+    return Reply(output.reasoning, output.content if output.raw is None else output.raw)
 
 
-@pytest.mark.parametrize("wire", ALL_WIRES, ids=name)
+@pytest.mark.parametrize("output", ALL_OUTPUTS, ids=name)
 @pytest.mark.parametrize("tools", ["no-tool-parser", "tool-parser"])
-def test_streaming_equals_full_equals_expected(wire: Wire, tools: str) -> None:
-    tool = TOOL_PARSERS.get(wire.family) if tools == "tool-parser" else None
-    case = Case(wire)
-    assert case.full(wire.family, tool) == wanted(wire, tool)
+def test_streaming_equals_full_equals_expected(output: Output, tools: str) -> None:
+    tool = TOOL_PARSERS.get(output.family) if tools == "tool-parser" else None
+    case = Case(output)
+    assert case.full(output.family, tool) == wanted(output, tool)
     for width in WIDTHS:
-        assert case.streamed(wire.family, tool, width) == wanted(wire, tool), f"{width} tokens a delta"
+        assert case.streamed(output.family, tool, width) == wanted(output, tool), f"{width} tokens a delta"
 
 
 @pytest.mark.usefixtures("hook_off")
-@pytest.mark.parametrize("wire", ALL_WIRES, ids=name)
-def test_the_plain_contract(wire: Wire) -> None:
+@pytest.mark.parametrize("output", ALL_OUTPUTS, ids=name)
+def test_the_plain_contract(output: Output) -> None:
     """Without the hook the same, but for what vLLM's plain contract cannot express."""
-    case = Case(wire)
-    tool = TOOL_PARSERS.get(wire.family)
-    if QUOTED.search(wire.script):
+    case = Case(output)
+    tool = TOOL_PARSERS.get(output.family)
+    if QUOTED.search(output.script):
         # It hands no token ids to the non-streaming path; gemma4's tool parser would then read the marker once more.
-        assert case.full(wire.family) == by_text_rules(case)
+        assert case.full(output.family) == by_text_rules(case)
     else:
-        assert case.full(wire.family, tool) == wanted(wire, tool)
+        assert case.full(output.family, tool) == wanted(output, tool)
     for width in WIDTHS:
-        streamed = case.streamed(wire.family, tool, width)
-        if wire.name == LATE_CALL:
-            assert streamed == Reply(wire.reasoning, wire.raw or "")
+        streamed = case.streamed(output.family, tool, width)
+        if output.name == LATE_CALL:
+            assert streamed == Reply(output.reasoning, output.raw or "")
         else:
-            assert streamed == wanted(wire, tool), f"{width} tokens a delta"
+            assert streamed == wanted(output, tool), f"{width} tokens a delta"
 
 
 def by_text_rules(case: Case) -> Reply:
     prompt = case.tokenizer.decode(case.prompt, skip_special_tokens=False)
     text = "".join(text for text, _ in case.deltas(1000))
-    found = split(text, case.wire.family, prompt=prompt)
+    found = split(text, case.output.family, prompt=prompt)
     return Reply(found.reasoning, found.content)

@@ -9,10 +9,10 @@ pytest.importorskip("vllm", reason="needs vLLM: bash tests/envs/vllm.sh builds i
 
 from vllm.parser.parser_manager import ParserManager
 
-from tests.support.harmony_wires import HARMONY_WIRES
+from tests.support.harmony_outputs import HARMONY_OUTPUTS
 from tests.support.vllm_drive import WIDTHS, Case, Reply, expected
+from vllm_reasoning_ext.demo.outputs import TOOLS, Output
 from vllm_reasoning_ext.engines import guard, register
-from vllm_reasoning_ext.serve.wires import TOOLS, Wire
 
 pytestmark = pytest.mark.vllm
 
@@ -27,7 +27,7 @@ def no_fault_of_ours(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 class HarmonyCase(Case):
-    """A wire on a model of type gpt_oss."""
+    """An output on a model of type gpt_oss."""
 
     def parser(self, name: str, tool: str | None = None) -> Any:
         cls = ParserManager.get_parser(
@@ -39,38 +39,38 @@ class HarmonyCase(Case):
         return cls(self.tokenizer, self.request.tools, chat_template_kwargs={})
 
 
-def texts(wire: Wire) -> Reply:
+def texts(output: Output) -> Reply:
     """Without a tool parser a call is shown as it was written."""
-    return expected(wire)._replace(calls=())
+    return expected(output)._replace(calls=())
 
 
-@pytest.mark.parametrize("wire", HARMONY_WIRES, ids=lambda wire: wire.name)
-def test_chat(wire: Wire) -> None:
-    case = HarmonyCase(wire)
-    assert case.full("gpt_oss", "openai") == expected(wire)
+@pytest.mark.parametrize("output", HARMONY_OUTPUTS, ids=lambda output: output.name)
+def test_chat(output: Output) -> None:
+    case = HarmonyCase(output)
+    assert case.full("gpt_oss", "openai") == expected(output)
     for width in WIDTHS:
         for trail in (True, False):
-            assert case.streamed("gpt_oss", "openai", width, trail=trail) == expected(wire), f"{width} tokens a delta"
+            assert case.streamed("gpt_oss", "openai", width, trail=trail) == expected(output), f"{width} tokens a delta"
 
 
 @pytest.mark.parametrize(
     "fields", [{"tools": None}, {"tools": TOOLS, "tool_choice": "none"}], ids=["none", "no choice"]
 )
-@pytest.mark.parametrize("wire", [w for w in HARMONY_WIRES if w.cities], ids=lambda wire: wire.name)
-def test_a_call_that_the_request_does_not_allow_is_shown(wire: Wire, fields: dict[str, Any]) -> None:
-    case = HarmonyCase(wire, **fields)
+@pytest.mark.parametrize("output", [w for w in HARMONY_OUTPUTS if w.cities], ids=lambda output: output.name)
+def test_a_call_that_the_request_does_not_allow_is_shown(output: Output, fields: dict[str, Any]) -> None:
+    case = HarmonyCase(output, **fields)
     full = case.full("gpt_oss", "openai")
-    assert (full.reasoning, full.calls) == (wire.reasoning, ())
+    assert (full.reasoning, full.calls) == (output.reasoning, ())
     assert "weather" in full.content
-    assert f'{{"city": "{wire.cities[0]}"}}' in full.content
+    assert f'{{"city": "{output.cities[0]}"}}' in full.content
     for width in WIDTHS:
         assert case.streamed("gpt_oss", "openai", width) == full, f"{width} tokens a delta"
 
 
-@pytest.mark.parametrize("wire", HARMONY_WIRES, ids=lambda wire: wire.name)
-def test_the_responses_api_gets_whole_messages(wire: Wire) -> None:
+@pytest.mark.parametrize("output", HARMONY_OUTPUTS, ids=lambda output: output.name)
+def test_the_responses_api_gets_whole_messages(output: Output) -> None:
     """HarmonyContext streams segments, and reads the finished messages for the reply."""
-    case = HarmonyCase(wire)
+    case = HarmonyCase(output)
     for width in WIDTHS:
         parser = case.parser("gpt_oss", "openai")
         parser.set_prompt_token_ids(case.prompt)
@@ -87,28 +87,28 @@ def test_the_responses_api_gets_whole_messages(wire: Wire) -> None:
                 text = segment.completed_message.content[0].text if done else segment.delta
                 found[segment.channel].append(text)
             joined = {channel: ("\n" if done else "").join(parts) for channel, parts in found.items()}
-            want = "".join(wire.reasoning.split("\n")) if not done else wire.reasoning
+            want = "".join(output.reasoning.split("\n")) if not done else output.reasoning
             assert joined["analysis"] == want
-            want = "".join(wire.content.split("\n")) if not done else wire.content
+            want = "".join(output.content.split("\n")) if not done else output.content
             assert joined["final"] == want
-            assert joined["commentary"] == "".join(f'{{"city": "{city}"}}' for city in wire.cities)
+            assert joined["commentary"] == "".join(f'{{"city": "{city}"}}' for city in output.cities)
         assert all(s.recipient == "functions.weather" for s in segments if s.channel == "commentary")
         assert counted == parser.count_reasoning_tokens(case.ids)
-        assert bool(counted) is bool(wire.reasoning)
+        assert bool(counted) is bool(output.reasoning)
 
 
 def test_another_parser_gets_vllms_own() -> None:
     """The subclass stays in place in this process and must not touch `openai_gptoss`."""
-    case = HarmonyCase(HARMONY_WIRES[0])
+    case = HarmonyCase(HARMONY_OUTPUTS[0])
     case.full("gpt_oss", "openai")
     parser = case.parser("openai_gptoss", "openai")
     assert not parser._ours
-    assert case.streamed("openai_gptoss", "openai").reasoning == HARMONY_WIRES[0].reasoning
+    assert case.streamed("openai_gptoss", "openai").reasoning == HARMONY_OUTPUTS[0].reasoning
 
 
 def test_the_constraint_covers_the_channels() -> None:
     """vLLM spells the channels out in its structural tag, so a grammar must apply from the first token on."""
-    case = HarmonyCase(HARMONY_WIRES[0])
+    case = HarmonyCase(HARMONY_OUTPUTS[0])
     kwargs: dict[str, Any] = {}
     case.parser("gpt_oss")
     cls = ParserManager.get_parser(reasoning_parser_name="gpt_oss", is_harmony=True)

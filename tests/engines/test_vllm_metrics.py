@@ -8,10 +8,11 @@ pytest.importorskip("vllm", reason="needs vLLM: bash tests/envs/vllm.sh builds i
 
 from prometheus_client import REGISTRY, generate_latest
 
+from tests.support.outputs import OUTPUTS
 from tests.support.vllm_drive import Case, Reply, compose
-from tests.support.wires import WIRES
-from vllm_reasoning_ext.engines import register, vllm_metrics
-from vllm_reasoning_ext.serve.wires import TOOLS, Wire
+from vllm_reasoning_ext.demo.outputs import TOOLS, Output
+from vllm_reasoning_ext.engines import register
+from vllm_reasoning_ext.engines.vllm import metrics as vllm_metrics
 
 pytestmark = pytest.mark.vllm
 
@@ -29,8 +30,8 @@ def value(name: str, **labels: str) -> float | None:
     return REGISTRY.get_sample_value(name, labels)
 
 
-def named(name: str) -> Wire:
-    return next(wire for wire in WIRES if wire.family == "qwen3" and wire.name == name)
+def named(name: str) -> Output:
+    return next(output for output in OUTPUTS if output.family == "qwen3" and output.name == name)
 
 
 @pytest.mark.parametrize("streaming", [True, False])
@@ -59,15 +60,15 @@ def test_every_series_is_there_at_zero() -> None:
 
 def test_a_reply_starved_of_its_answer_warns_once(caplog: pytest.LogCaptureFixture) -> None:
     vllm_metrics._warn_starved.cache_clear()
-    wire = named("cut by max_tokens mid-thought")
-    limit = len(Case(wire).ids)
+    output = named("cut by max_tokens mid-thought")
+    limit = len(Case(output).ids)
     for _ in range(2):
-        Case(wire, max_tokens=limit).streamed("qwen3")
-        Case(wire, max_tokens=limit).full("qwen3")
+        Case(output, max_tokens=limit).streamed("qwen3")
+        Case(output, max_tokens=limit).full("qwen3")
     warnings = [record for record in caplog.records if record.name == register.vllm_log.name]
     assert len(warnings) == 1
     assert "max_tokens" in warnings[0].getMessage()
-    assert wire.reasoning not in caplog.text  # no model text in a log
+    assert output.reasoning not in caplog.text  # no model text in a log
 
 
 @pytest.mark.parametrize("streaming", [True, False])
@@ -82,12 +83,12 @@ def test_a_reply_starved_of_its_answer_warns_once(caplog: pytest.LogCaptureFixtu
     ],
 )
 def test_the_floor_on_request(name: str, fields: dict[str, Any], content: str, streaming: bool) -> None:
-    wire = named(name)
+    output = named(name)
     for asked in (True, False):
-        case = Case(wire, chat_template_kwargs={"force_nonempty_content": asked}, **fields)
+        case = Case(output, chat_template_kwargs={"force_nonempty_content": asked}, **fields)
         reply = case.streamed("qwen3", "hermes", 2) if streaming else case.full("qwen3", "hermes")
-        assert reply.content == (content if asked or wire.content else "")
-        assert reply.reasoning == wire.reasoning
+        assert reply.content == (content if asked or output.content else "")
+        assert reply.reasoning == output.reasoning
 
 
 @pytest.mark.parametrize("width", [None, 1, 1000])
@@ -95,14 +96,14 @@ def test_the_floor_makes_no_call_of_a_draft(width: int | None) -> None:
     """A thought that is given as the answer is shown; the tool parser does not see it."""
     draft = named("a call in an open block").raw
     thought = f"Maybe {draft} or not."
-    wire = Wire("draft", "qwen3", f"<think>\n{thought}\n</think><|im_end|>", thought, thought)
-    case = Case(wire, tools=TOOLS, chat_template_kwargs={"force_nonempty_content": True})
+    output = Output("draft", "qwen3", f"<think>\n{thought}\n</think><|im_end|>", thought, thought)
+    case = Case(output, tools=TOOLS, chat_template_kwargs={"force_nonempty_content": True})
     reply = case.streamed("qwen3", "hermes", width) if width else case.full("qwen3", "hermes")
     assert reply == Reply(thought, thought)
 
 
 def test_an_output_that_ends_at_its_limit_was_not_cut() -> None:
-    wire = Wire("exact", "qwen3", "<think>\nT<|im_end|>", "T", "T")
-    limit = len(Case(wire).ids)
-    case = Case(wire, max_tokens=limit, chat_template_kwargs={"force_nonempty_content": True})
+    output = Output("exact", "qwen3", "<think>\nT<|im_end|>", "T", "T")
+    limit = len(Case(output).ids)
+    case = Case(output, max_tokens=limit, chat_template_kwargs={"force_nonempty_content": True})
     assert [case.full("qwen3"), case.streamed("qwen3"), case.streamed("qwen3", width=1000)] == [Reply("T", "T")] * 3

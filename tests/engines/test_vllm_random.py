@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.byte_tokenizer import VOCABULARIES
-from tests.support.more_wires import TOOL_PARSERS
+from tests.support.more_outputs import TOOL_PARSERS
 from tests.support.strategies import fragments
 from tests.support.vllm_drive import WIDTHS, Case
 from vllm_reasoning_ext import split
 from vllm_reasoning_ext.core.families import FAMILIES
+from vllm_reasoning_ext.demo.outputs import TOOLS, Output
 from vllm_reasoning_ext.engines import register
-from vllm_reasoning_ext.serve.wires import TOOLS, Wire
 
 pytestmark = pytest.mark.vllm
 
@@ -37,9 +37,9 @@ def scripts(family: str) -> st.SearchStrategy[str]:
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_the_composed_parser_splits_as_the_core(family: str, data: Any) -> None:
-    wire = Wire("drawn", family, data.draw(scripts(family)), kwargs=data.draw(st.sampled_from(SWITCHES)))
+    output = Output("drawn", family, data.draw(scripts(family)), kwargs=data.draw(st.sampled_from(SWITCHES)))
     for tools in (None, TOOLS):
-        case = Case(wire, tools=tools, skip_special_tokens=False)
+        case = Case(output, tools=tools, skip_special_tokens=False)
         tool = TOOL_PARSERS.get(family) if tools else None
         text = "".join(text for text, _ in case.deltas(1000))
         core = split(

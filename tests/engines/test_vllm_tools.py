@@ -13,11 +13,11 @@ from vllm.parser.parser_manager import ParserManager
 from vllm.tool_parsers import ToolParserManager
 
 from tests.support.byte_tokenizer import VOCABULARIES
-from tests.support.dialects import ATEM_WIRES, DIALECTS, UNREADABLE, Dialect
+from tests.support.dialects import ATEM_OUTPUTS, DIALECTS, UNREADABLE, Dialect
 from tests.support.vllm_drive import WIDTHS, Case, Reply, expected, needs_tool_parser
 from vllm_reasoning_ext.core.families import get_family
+from vllm_reasoning_ext.demo.outputs import FUNCTION, TOOLS, Output
 from vllm_reasoning_ext.engines import guard, register
-from vllm_reasoning_ext.serve.wires import FUNCTION, TOOLS, Wire
 
 pytestmark = pytest.mark.vllm
 
@@ -48,43 +48,43 @@ def check(case: Case, name: str, tool: str, want: Reply) -> None:
 
 def rows() -> Iterator[Any]:
     for dialect in DIALECTS:
-        for wire in dialect.wires():
-            yield pytest.param(dialect, wire, id=f"{dialect.name}-{wire.name}")
+        for output in dialect.outputs():
+            yield pytest.param(dialect, output, id=f"{dialect.name}-{output.name}")
 
 
-@pytest.mark.parametrize(("dialect", "wire"), rows())
-def test_auto(dialect: Dialect, wire: Wire) -> None:
-    check(Case(wire, dialect.vocabulary), dialect.family, dialect.tool, expected(wire))
+@pytest.mark.parametrize(("dialect", "output"), rows())
+def test_auto(dialect: Dialect, output: Output) -> None:
+    check(Case(output, dialect.vocabulary), dialect.family, dialect.tool, expected(output))
 
 
 @pytest.mark.parametrize("choice", ["auto", "required", "named"])
-@pytest.mark.parametrize("wire", ATEM_WIRES, ids=lambda wire: wire.name)
-def test_atem(wire: Wire, choice: str) -> None:
-    case = Case(wire, tool_choice=NAMED if choice == "named" else choice)
-    check(case, "muse_glimmer", "muse_glimmer", expected(wire))
+@pytest.mark.parametrize("output", ATEM_OUTPUTS, ids=lambda output: output.name)
+def test_atem(output: Output, choice: str) -> None:
+    case = Case(output, tool_choice=NAMED if choice == "named" else choice)
+    check(case, "muse_glimmer", "muse_glimmer", expected(output))
 
 
-@pytest.mark.parametrize("wire", UNREADABLE, ids=lambda wire: wire.name)
-def test_a_slice_that_holds_no_call_is_shown(wire: Wire) -> None:
+@pytest.mark.parametrize("output", UNREADABLE, ids=lambda output: output.name)
+def test_a_slice_that_holds_no_call_is_shown(output: Output) -> None:
     """vLLM's muse_glimmer tool parser reads text only and streams nothing of what it cannot read."""
-    case = Case(wire, tools=TOOLS)
-    check(case, "muse_glimmer", "muse_glimmer", Reply(wire.reasoning, wire.raw or "", expected(wire).calls))
+    case = Case(output, tools=TOOLS)
+    check(case, "muse_glimmer", "muse_glimmer", Reply(output.reasoning, output.raw or "", expected(output).calls))
 
 
 def forced_rows() -> Iterator[Any]:
     """Give what a model can write where it is made to call: its own syntax."""
     for dialect in DIALECTS:
-        for wire in dialect.wires():
-            for choice in ("required", "named") if wire.cities else ():
-                yield pytest.param(dialect, choice, wire, id=f"{dialect.name}-{choice}-{wire.name}")
+        for output in dialect.outputs():
+            for choice in ("required", "named") if output.cities else ():
+                yield pytest.param(dialect, choice, output, id=f"{dialect.name}-{choice}-{output.name}")
 
 
-@pytest.mark.parametrize(("dialect", "choice", "wire"), forced_rows())
-def test_required_and_named(dialect: Dialect, choice: str, wire: Wire) -> None:
+@pytest.mark.parametrize(("dialect", "choice", "output"), forced_rows())
+def test_required_and_named(dialect: Dialect, choice: str, output: Output) -> None:
     if ToolParserManager.get_tool_parser(dialect.tool).supports_required_and_named:
         pytest.skip("this vLLM dictates JSON there")
-    case = Case(wire, dialect.vocabulary, tools=TOOLS, tool_choice=NAMED if choice == "named" else choice)
-    check(case, dialect.family, dialect.tool, expected(wire))
+    case = Case(output, dialect.vocabulary, tools=TOOLS, tool_choice=NAMED if choice == "named" else choice)
+    check(case, dialect.family, dialect.tool, expected(output))
 
 
 @from_032
@@ -106,9 +106,9 @@ def test_required_and_named_as_json(tool: str, family: str, choice: str, cities:
         "minimax": "Hm.\n</think>\n\n",
         "muse_glimmer": " to=self<|message|>Hm.<|eom|><|start|>assistant to=user<|message|>",
     }[family]
-    wire = Wire("forced", family, before + forced + VOCABULARIES[family].eos, "Hm.", "", cities)
-    case = Case(wire, tool_choice=NAMED if choice == "named" else choice)
-    check(case, family, tool, expected(wire))
+    output = Output("forced", family, before + forced + VOCABULARIES[family].eos, "Hm.", "", cities)
+    case = Case(output, tool_choice=NAMED if choice == "named" else choice)
+    check(case, family, tool, expected(output))
 
 
 @pytest.mark.parametrize("choice", ["auto", "required", "none"])
@@ -118,9 +118,9 @@ def test_markers_quoted_in_the_answer_stay_there(dialect: Dialect, choice: str) 
     family = get_family(dialect.family)
     for marker in (family.opener, family.closer):
         script = f"{dialect.opener}Hm.{dialect.closer}Write ‹{marker}› first, ok.{dialect.end}"
-        wire = Wire("quoted", dialect.family, script, "Hm.", f"Write {marker} first, ok.", kwargs=dialect.on)
-        case = Case(wire, dialect.vocabulary, tools=TOOLS, tool_choice=choice)
-        check(case, dialect.family, dialect.tool, expected(wire))
+        output = Output("quoted", dialect.family, script, "Hm.", f"Write {marker} first, ok.", kwargs=dialect.on)
+        case = Case(output, dialect.vocabulary, tools=TOOLS, tool_choice=choice)
+        check(case, dialect.family, dialect.tool, expected(output))
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
@@ -130,7 +130,7 @@ def test_a_call_cut_off_is_not_lost(dialect: Dialect) -> None:
     engine_based = getattr(ToolParserManager.get_tool_parser(dialect.tool), "engine_based_streaming", False)
     for at in range(1, len(call)):
         script = f"{dialect.opener}Hm.{dialect.closer}Looking.{call[:at]}✂{call[at:]}{dialect.end}"
-        case = Case(Wire("cut", dialect.family, script, "Hm.", kwargs=dialect.on), dialect.vocabulary, tools=TOOLS)
+        case = Case(Output("cut", dialect.family, script, "Hm.", kwargs=dialect.on), dialect.vocabulary, tools=TOOLS)
         full, *streamed = [case.full(dialect.family, dialect.tool)] + [
             case.streamed(dialect.family, dialect.tool, width) for width in (1, 1000)
         ]
@@ -158,8 +158,8 @@ def test_what_is_no_call_is_shown(dialect: Dialect) -> None:
     first, last = TAGS[dialect.tool]
     for text in (f"Use {first} foo {last} then.", f"Use {last} then.", f"Use {first}{last} so."):
         script = f"{dialect.opener}Hm.{dialect.closer}{text}{dialect.end}"
-        wire = Wire("no call", dialect.family, script, "Hm.", text, kwargs=dialect.on)
-        check(Case(wire, dialect.vocabulary, tools=TOOLS), dialect.family, dialect.tool, expected(wire))
+        output = Output("no call", dialect.family, script, "Hm.", text, kwargs=dialect.on)
+        check(Case(output, dialect.vocabulary, tools=TOOLS), dialect.family, dialect.tool, expected(output))
 
 
 BOTH_HALVES_ALIKE = ("hermes", "deepseek_v32", "deepseek_v4", "minimax_m3")
@@ -171,7 +171,7 @@ BOTH_HALVES_ALIKE = ("hermes", "deepseek_v32", "deepseek_v4", "minimax_m3")
 def test_text_around_a_call(dialect: Dialect) -> None:
     call = dialect.calls(("Oslo",))
     script = f"{dialect.opener}Hm.{dialect.closer}  Look. {call} After.{dialect.end}"
-    case = Case(Wire("around", dialect.family, script, "Hm.", kwargs=dialect.on), dialect.vocabulary, tools=TOOLS)
+    case = Case(Output("around", dialect.family, script, "Hm.", kwargs=dialect.on), dialect.vocabulary, tools=TOOLS)
     full = case.full(dialect.family, dialect.tool)
     streamed = full._replace(content="  Look. " if dialect.tool in BOTH_HALVES_ALIKE else "  Look.  After.")
     assert (full.reasoning, full.calls) == ("Hm.", ((FUNCTION, {"city": "Oslo"}),))
@@ -182,20 +182,20 @@ def test_text_around_a_call(dialect: Dialect) -> None:
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 def test_no_tools_means_text(dialect: Dialect) -> None:
     """Without tools in the request, call markup is what the model wrote: text, never lost."""
-    for wire in dialect.wires():
-        if wire.name == "thought, then a call":
-            case = Case(wire, dialect.vocabulary, tools=None)
-            check(case, dialect.family, dialect.tool, Reply(wire.reasoning, wire.raw or ""))
+    for output in dialect.outputs():
+        if output.name == "thought, then a call":
+            case = Case(output, dialect.vocabulary, tools=None)
+            check(case, dialect.family, dialect.tool, Reply(output.reasoning, output.raw or ""))
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 def test_tool_choice_none_means_text(dialect: Dialect) -> None:
     """A call that the model writes all the same is its answer, whatever the tool parser."""
-    for wire in dialect.wires():
-        if wire.cities:
-            case = Case(wire, dialect.vocabulary, tools=TOOLS, tool_choice="none")
+    for output in dialect.outputs():
+        if output.cities:
+            case = Case(output, dialect.vocabulary, tools=TOOLS, tool_choice="none")
             full = case.full(dialect.family, dialect.tool)
             assert full.calls == ()
-            assert wire.raw in full.reasoning + full.content
+            assert output.raw in full.reasoning + full.content
             for width in WIDTHS:
                 assert case.streamed(dialect.family, dialect.tool, width) == full

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from vllm_reasoning_ext.serve.tiny_model import encode
-from vllm_reasoning_ext.serve.vllm_server import TINY, VllmServer
-from vllm_reasoning_ext.serve.wires import Wire, cut_at, script_ids
+from vllm_reasoning_ext.conformance.script import cut_at, script_ids
+from vllm_reasoning_ext.demo.outputs import Output
+from vllm_reasoning_ext.demo.tiny_model import encode
+from vllm_reasoning_ext.demo.vllm_server import TINY, VllmServer
 
 ROOT = Path(__file__).parents[2]
 SCRIPTED_ENGINE = Path(__file__).parent / "scripted_engine.py"
@@ -40,12 +41,12 @@ class Scripted:
     def encode(self, text: str) -> list[int]:
         return encode(self.tokenizer, text)
 
-    def body(self, wire: Wire, step: int = 1, **fields: Any) -> dict[str, Any]:
-        """Build the chat request of a wire."""
-        limit = cut_at(wire.script, self.encode)
-        script = ",".join(map(str, self.ids(wire.script)))
+    def body(self, output: Output, step: int = 1, **fields: Any) -> dict[str, Any]:
+        """Build the chat request of an output."""
+        limit = cut_at(output.script, self.encode)
+        script = ",".join(map(str, self.ids(output.script)))
         base = {"model": "tiny", "temperature": 0, "max_tokens": limit or 1000}
-        return base | {"vllm_xargs": {"script": script, "step": step}} | wire.request() | fields
+        return base | {"vllm_xargs": {"script": script, "step": step}} | output.request() | fields
 
 
 def build(model: Path, family: str) -> Any:
@@ -54,7 +55,7 @@ def build(model: Path, family: str) -> Any:
         from tests.live.gpt_oss_model import build_gpt_oss
 
         return build_gpt_oss(model)
-    from vllm_reasoning_ext.serve.tiny_model import build_model
+    from vllm_reasoning_ext.demo.tiny_model import build_model
 
     return build_model(model, family)
 
@@ -86,7 +87,7 @@ def start_vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
             common = ["--model", str(model), "--served-model-name", "tiny", *TINY]
             common += ["--chat-template", str(ROOT / "templates" / f"{family}.jinja"), *flags]
             if engine:
-                common += ["--logits-processors", "vllm_reasoning_ext.serve.scripted:ScriptedLogits"]
+                common += ["--logits-processors", "vllm_reasoning_ext.demo.logits:ScriptedLogits"]
             server = VllmServer(
                 common,
                 log,

@@ -1,4 +1,4 @@
-"""The real CPU engine: every family's wires, grammar-constrained sampling, thinking budgets.
+"""The real CPU engine: every family's outputs, grammar-constrained sampling, thinking budgets.
 
 For a grammar the thought is dictated, then the random model is let go: only xgrammar makes JSON of it, and only if
 vLLM's engine core heard from our parser where the answer begins.
@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.live.chat_wires import CHAT, check, flags
+from tests.live.chat_outputs import CHAT, check, flags
 from tests.live.conftest import Scripted, Start
-from tests.support.more_wires import TOOL_PARSERS, wires_of
+from tests.support.more_outputs import TOOL_PARSERS, outputs_of
 from vllm_reasoning_ext.core.families import get_family
-from vllm_reasoning_ext.serve.chat_reply import ChatReply, from_body, from_events
+from vllm_reasoning_ext.demo.chat_reply import ChatReply, from_body, from_events
 
 pytestmark = [pytest.mark.vllm, pytest.mark.live]
 
@@ -83,10 +83,10 @@ def schema() -> dict[str, Any]:
     return {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": SCHEMA}}}
 
 
-def test_wires(served: tuple[str, Scripted]) -> None:
+def test_outputs(served: tuple[str, Scripted]) -> None:
     family, scripted = served
-    for wire in wires_of(family):
-        check(scripted, wire, 1)
+    for output in outputs_of(family):
+        check(scripted, output, 1)
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -8,8 +8,8 @@ import pytest
 from tests.live.conftest import Scripted, Start
 from tests.live.test_vllm_engine import ask
 from tests.live.test_vllm_surfaces import Seen, openai_client, read_items, responses_tools, script
-from tests.support.harmony_wires import HARMONY_WIRES
-from vllm_reasoning_ext.serve.chat_reply import from_body, from_events
+from tests.support.harmony_outputs import HARMONY_OUTPUTS
+from vllm_reasoning_ext.demo.chat_reply import from_body, from_events
 
 pytestmark = [pytest.mark.vllm, pytest.mark.live]
 
@@ -36,39 +36,39 @@ def engine(start_vllm: Start) -> Scripted:
 def test_chat(served: Scripted, step: int, request: pytest.FixtureRequest) -> None:
     if step > 1 and request.node.callspec.params["served"] == "CPU engine":
         pytest.skip("the CPU engine makes one token a step")
-    for wire in HARMONY_WIRES:
-        body = served.body(wire, step)
+    for output in HARMONY_OUTPUTS:
+        body = served.body(output, step)
         whole = from_body(served.server.post(CHAT, body))
         streamed = from_events(served.server.stream(CHAT, body | {"stream_options": {"include_usage": True}}))
-        want = (wire.reasoning, wire.content, tuple(("weather", {"city": city}) for city in wire.cities))
-        assert whole.shown == want, wire.name
-        assert streamed.shown == want, wire.name
+        want = (output.reasoning, output.content, tuple(("weather", {"city": city}) for city in output.cities))
+        assert whole.shown == want, output.name
+        assert streamed.shown == want, output.name
         assert whole.reasoning_tokens == streamed.reasoning_tokens
-        assert bool(whole.reasoning_tokens) is bool(wire.reasoning), wire.name
+        assert bool(whole.reasoning_tokens) is bool(output.reasoning), output.name
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_responses(served: Scripted, stream: bool) -> None:
-    for wire in HARMONY_WIRES:
+    for output in HARMONY_OUTPUTS:
         made = openai_client(served).responses.create(
             model="tiny",
             input="What is six times seven?",
-            max_output_tokens=served.body(wire)["max_tokens"],
-            extra_body=script(served, wire),
+            max_output_tokens=served.body(output)["max_tokens"],
+            extra_body=script(served, output),
             stream=stream,
-            **responses_tools(wire),
+            **responses_tools(output),
         )
         # Each message is an item of its own here, so no joiner stands between two.
-        want = Seen(wire.reasoning.replace("\n", ""), wire.content.replace("\n", ""), wire.cities)
+        want = Seen(output.reasoning.replace("\n", ""), output.content.replace("\n", ""), output.cities)
         if not stream:
-            assert read_items(made.output) == want, wire.name
+            assert read_items(made.output) == want, output.name
             continue
         seen = Seen("", "")
         for event in made:
             seen = _read(seen, event)
             if event.type in ("response.completed", "response.incomplete"):
-                assert read_items(event.response.output) == want, wire.name
-        assert seen == want, wire.name
+                assert read_items(event.response.output) == want, output.name
+        assert seen == want, output.name
 
 
 def _read(seen: Seen, event: Any) -> Seen:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.live.chat_wires import check, flags, splits, wait_until
+from tests.live.chat_outputs import check, flags, splits, wait_until
 from tests.live.conftest import Scripted, Start
-from tests.support.more_wires import TOOL_PARSERS, reasoning_tokens, wires_of
-from vllm_reasoning_ext.serve.wires import FUNCTION, TOOLS, Wire
+from tests.support.more_outputs import TOOL_PARSERS, outputs_of, reasoning_tokens
+from vllm_reasoning_ext.demo.outputs import FUNCTION, TOOLS, Output
 
 pytestmark = [pytest.mark.vllm, pytest.mark.live]
 
@@ -27,8 +27,8 @@ class Seen(NamedTuple):
     cities: tuple[str, ...] = ()
 
 
-def wanted(wire: Wire) -> Seen:
-    return Seen(wire.reasoning, wire.content, wire.cities)
+def wanted(output: Output) -> Seen:
+    return Seen(output.reasoning, output.content, output.cities)
 
 
 @pytest.fixture(scope="module", params=sorted(TOOL_PARSERS))
@@ -36,9 +36,9 @@ def served(request: pytest.FixtureRequest, start_vllm: Start) -> tuple[str, Scri
     return request.param, start_vllm(request.param, *flags(request.param))
 
 
-def turn_wires(family: str) -> list[Wire]:
-    """Select the wires whose prompt every surface can make (no continued message)."""
-    return [wire for wire in wires_of(family) if wire.prompt == "turn"]
+def turn_outputs(family: str) -> list[Output]:
+    """Select the outputs whose prompt every surface can make (no continued message)."""
+    return [output for output in outputs_of(family) if output.prompt == "turn"]
 
 
 def openai_client(scripted: Scripted) -> Any:
@@ -47,9 +47,9 @@ def openai_client(scripted: Scripted) -> Any:
     return openai.OpenAI(base_url=f"{scripted.server.url}/v1", api_key="none", max_retries=0)
 
 
-def script(scripted: Scripted, wire: Wire, **more: Any) -> dict[str, Any]:
-    fields = {"vllm_xargs": scripted.body(wire)["vllm_xargs"] | more}
-    return fields | ({"chat_template_kwargs": dict(wire.kwargs)} if wire.kwargs else {})
+def script(scripted: Scripted, output: Output, **more: Any) -> dict[str, Any]:
+    fields = {"vllm_xargs": scripted.body(output)["vllm_xargs"] | more}
+    return fields | ({"chat_template_kwargs": dict(output.kwargs)} if output.kwargs else {})
 
 
 # Chat
@@ -58,9 +58,9 @@ VLLMS_OWN = {"vllm_xargs", "chat_template_kwargs", "continue_final_message", "ad
 """Fields of a chat request that the SDK does not know."""
 
 
-def chat(scripted: Scripted, wire: Wire, *, stream: bool, **fields: Any) -> list[Seen]:
+def chat(scripted: Scripted, output: Output, *, stream: bool, **fields: Any) -> list[Seen]:
     """Send a chat request; give what is seen of each choice."""
-    body = scripted.body(wire, **fields)
+    body = scripted.body(output, **fields)
     extra = body.pop("extra", {})
     for name in VLLMS_OWN & set(body):
         extra = {name: body.pop(name)} | extra
@@ -90,25 +90,25 @@ def chat(scripted: Scripted, wire: Wire, *, stream: bool, **fields: Any) -> list
 
 
 @pytest.mark.parametrize("step", [1, 2, 5, 500])
-def test_wires_and_usage(served: tuple[str, Scripted], step: int) -> None:
+def test_outputs_and_usage(served: tuple[str, Scripted], step: int) -> None:
     family, scripted = served
-    for wire in wires_of(family):
-        check(scripted, wire, step)
+    for output in outputs_of(family):
+        check(scripted, output, step)
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_chat_wires(served: tuple[str, Scripted], stream: bool) -> None:
+def test_chat_outputs(served: tuple[str, Scripted], stream: bool) -> None:
     family, scripted = served
-    for wire in wires_of(family):
-        assert chat(scripted, wire, stream=stream) == [wanted(wire)], wire.name
+    for output in outputs_of(family):
+        assert chat(scripted, output, stream=stream) == [wanted(output)], output.name
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_two_choices_are_two_outputs(served: tuple[str, Scripted], stream: bool) -> None:
     family, scripted = served
-    first, *others = wires_of(family)
+    first, *others = outputs_of(family)
     second = next(w for w in others if (w.prompt, w.kwargs) == (first.prompt, first.kwargs))
-    scripts = "|".join(scripted.body(wire)["vllm_xargs"]["script"] for wire in (first, second))
+    scripts = "|".join(scripted.body(output)["vllm_xargs"]["script"] for output in (first, second))
     got = chat(
         scripted, first, stream=stream, n=2, temperature=1, tools=TOOLS, vllm_xargs={"script": scripts, "step": 2}
     )
@@ -118,40 +118,40 @@ def test_two_choices_are_two_outputs(served: tuple[str, Scripted], stream: bool)
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_stop_string_cuts_the_answer(served: tuple[str, Scripted], stream: bool) -> None:
     family, scripted = served
-    wire = wires_of(family)[0]
-    assert chat(scripted, wire, stream=stream, stop=[" 42"]) == [Seen(wire.reasoning, "It is")]
+    output = outputs_of(family)[0]
+    assert chat(scripted, output, stream=stream, stop=[" 42"]) == [Seen(output.reasoning, "It is")]
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_hidden_reasoning_stays_hidden(served: tuple[str, Scripted], stream: bool) -> None:
     family, scripted = served
-    for wire in turn_wires(family):
-        got = chat(scripted, wire, stream=stream, extra={"include_reasoning": False})
-        assert got == [wanted(wire)._replace(reasoning="")], wire.name
+    for output in turn_outputs(family):
+        got = chat(scripted, output, stream=stream, extra={"include_reasoning": False})
+        assert got == [wanted(output)._replace(reasoning="")], output.name
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_the_floor_on_request(served: tuple[str, Scripted], stream: bool) -> None:
     family, scripted = served
-    wire = next(wire for wire in wires_of(family) if wire.cut)
-    extra = {"chat_template_kwargs": {**wire.kwargs, "force_nonempty_content": True}}
-    assert chat(scripted, wire, stream=stream, extra=extra) == [wanted(wire)]  # cut by its limit: no floor
+    output = next(output for output in outputs_of(family) if output.cut)
+    extra = {"chat_template_kwargs": {**output.kwargs, "force_nonempty_content": True}}
+    assert chat(scripted, output, stream=stream, extra=extra) == [wanted(output)]  # cut by its limit: no floor
     # The same output, ended by the model: the script's end is a stop.
-    uncut = chat(scripted, wire, stream=stream, extra=extra, max_tokens=1000, **ended(scripted, wire))
-    assert uncut == [Seen(wire.reasoning, wire.reasoning)]
+    uncut = chat(scripted, output, stream=stream, extra=extra, max_tokens=1000, **ended(scripted, output))
+    assert uncut == [Seen(output.reasoning, output.reasoning)]
 
 
-def ended(scripted: Scripted, wire: Wire) -> dict[str, Any]:
+def ended(scripted: Scripted, output: Output) -> dict[str, Any]:
     """Let the model end the output where `max_tokens` would have cut it."""
-    script = wire.script.partition("✂")[0] + scripted.tokenizer.eos_token
+    script = output.script.partition("✂")[0] + scripted.tokenizer.eos_token
     return {"vllm_xargs": {"script": ",".join(map(str, scripted.ids(script)))}}
 
 
 # Responses
 
 
-def responses_tools(wire: Wire) -> dict[str, Any]:
-    return {"tools": [{"type": "function", **TOOLS[0]["function"]}]} if wire.cities else {}
+def responses_tools(output: Output) -> dict[str, Any]:
+    return {"tools": [{"type": "function", **TOOLS[0]["function"]}]} if output.cities else {}
 
 
 def read_items(items: Any) -> Seen:
@@ -166,18 +166,18 @@ def read_items(items: Any) -> Seen:
     return Seen(reasoning, answer, tuple(cities))
 
 
-def responses(scripted: Scripted, wire: Wire, *, stream: bool) -> Seen:
+def responses(scripted: Scripted, output: Output, *, stream: bool) -> Seen:
     """Send a Responses request; the finished items and what the events said must be the same."""
     made = openai_client(scripted).responses.create(
         model="tiny",
-        input=wire.messages()[0]["content"],
-        max_output_tokens=scripted.body(wire)["max_tokens"],
-        extra_body=script(scripted, wire),
+        input=output.messages()[0]["content"],
+        max_output_tokens=scripted.body(output)["max_tokens"],
+        extra_body=script(scripted, output),
         stream=stream,
-        **responses_tools(wire),
+        **responses_tools(output),
     )
     if not stream:
-        assert made.usage.output_tokens_details.reasoning_tokens == reasoning_tokens(wire), wire.name
+        assert made.usage.output_tokens_details.reasoning_tokens == reasoning_tokens(output), output.name
         return read_items(made.output)
     reasoning = answer = ""
     calls: list[str] = []
@@ -190,15 +190,15 @@ def responses(scripted: Scripted, wire: Wire, *, stream: bool) -> Seen:
             calls.append(json.loads(event.arguments)["city"])
         elif event.type in ("response.completed", "response.incomplete"):
             finished = read_items(event.response.output)
-    assert finished == Seen(reasoning, answer, tuple(calls)), wire.name
+    assert finished == Seen(reasoning, answer, tuple(calls)), output.name
     return finished
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_responses(served: tuple[str, Scripted], stream: bool) -> None:
     family, scripted = served
-    for wire in turn_wires(family):
-        assert responses(scripted, wire, stream=stream) == wanted(wire), wire.name
+    for output in turn_outputs(family):
+        assert responses(scripted, output, stream=stream) == wanted(output), output.name
 
 
 # The prompt decides
@@ -209,13 +209,13 @@ def test_the_prompt_decides_not_the_switch(start_vllm: Start, stream: bool) -> N
     """A template that ignores enable_thinking opens the block all the same: chat and Responses."""
     scripted = start_vllm("qwen3", *flags("qwen3"))
     kwargs = {"revision": "2507-thinking", "enable_thinking": False}
-    wire = Wire("ignored switch", "qwen3", "Six times seven.\n</think>\n\nIt is 42.<|im_end|>", kwargs=kwargs)
+    output = Output("ignored switch", "qwen3", "Six times seven.\n</think>\n\nIt is 42.<|im_end|>", kwargs=kwargs)
     want = Seen("Six times seven.", "It is 42.")
-    assert chat(scripted, wire, stream=stream) == [want]
+    assert chat(scripted, output, stream=stream) == [want]
     made = openai_client(scripted).responses.create(
         model="tiny",
         input="What is six times seven?",
-        extra_body=script(scripted, wire) | {"chat_template_kwargs": kwargs},
+        extra_body=script(scripted, output) | {"chat_template_kwargs": kwargs},
         stream=stream,
     )
     if stream:
@@ -226,7 +226,7 @@ def test_the_prompt_decides_not_the_switch(start_vllm: Start, stream: bool) -> N
 # Messages
 
 
-def messages(scripted: Scripted, wire: Wire, *, stream: bool) -> Seen:
+def messages(scripted: Scripted, output: Output, *, stream: bool) -> Seen:
     """Send an Anthropic messages request."""
     import anthropic
 
@@ -234,10 +234,10 @@ def messages(scripted: Scripted, wire: Wire, *, stream: bool) -> Seen:
     schema = TOOLS[0]["function"]["parameters"]
     fields: dict[str, Any] = {
         "model": "tiny",
-        "max_tokens": scripted.body(wire)["max_tokens"],
-        "messages": [{"role": "user", "content": wire.messages()[0]["content"]}],
-        "extra_body": script(scripted, wire),
-        **({"tools": [{"name": FUNCTION, "input_schema": schema}]} if wire.cities else {}),
+        "max_tokens": scripted.body(output)["max_tokens"],
+        "messages": [{"role": "user", "content": output.messages()[0]["content"]}],
+        "extra_body": script(scripted, output),
+        **({"tools": [{"name": FUNCTION, "input_schema": schema}]} if output.cities else {}),
     }
     if stream:
         with client.messages.stream(**fields) as events:
@@ -253,8 +253,8 @@ def messages(scripted: Scripted, wire: Wire, *, stream: bool) -> Seen:
 @pytest.mark.parametrize("stream", [False, True])
 def test_messages(served: tuple[str, Scripted], stream: bool) -> None:
     family, scripted = served
-    for wire in turn_wires(family):
-        assert messages(scripted, wire, stream=stream) == wanted(wire), wire.name
+    for output in turn_outputs(family):
+        assert messages(scripted, output, stream=stream) == wanted(output), output.name
 
 
 # A client that hangs up
@@ -263,15 +263,15 @@ def test_messages(served: tuple[str, Scripted], stream: bool) -> None:
 def test_a_hang_up_harms_nobody(served: tuple[str, Scripted]) -> None:
     """A client leaves mid-thought while others go on; the server then still counts and serves."""
     family, scripted = served
-    wire = wires_of(family)[0]
-    body = scripted.body(wire, stream=True)
+    output = outputs_of(family)[0]
+    body = scripted.body(output, stream=True)
     body["vllm_xargs"] |= {"pause": 0.05}
     request = urllib.request.Request(
         f"{scripted.server.url}/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
     got: list[Any] = []
     others = [
-        threading.Thread(target=lambda: got.append(chat(scripted, wire, stream=True, vllm_xargs=body["vllm_xargs"])))
+        threading.Thread(target=lambda: got.append(chat(scripted, output, stream=True, vllm_xargs=body["vllm_xargs"])))
         for _ in range(3)
     ]
     for other in others:
@@ -281,8 +281,8 @@ def test_a_hang_up_harms_nobody(served: tuple[str, Scripted]) -> None:
             reply.readline()
     for other in others:
         other.join()
-    assert got == [[wanted(wire)]] * 3
-    assert chat(scripted, wire, stream=False) == [wanted(wire)]
+    assert got == [[wanted(output)]] * 3
+    assert chat(scripted, output, stream=False) == [wanted(output)]
 
 
 @pytest.mark.parametrize("surface", [chat, messages, responses], ids=lambda send: send.__name__)
@@ -293,6 +293,6 @@ def test_the_counters_are_on_vllms_own_metrics_page(served: tuple[str, Scripted]
         return splits(scripted, family=family, surface=surface.__name__)
 
     before = count()
-    surface(scripted, turn_wires(family)[0], stream=False)
+    surface(scripted, turn_outputs(family)[0], stream=False)
     wait_until(lambda: count() == before + 1)
     assert count() == before + 1

@@ -16,10 +16,10 @@ from starlette.routing import Route
 
 from tests.wire.streams import chat as chat_events
 from tests.wire.streams import message_item, messages, response, responses, sse
-from vllm_reasoning_ext.serve.limits import Limits
 from vllm_reasoning_ext.serve.metrics import Metrics
 from vllm_reasoning_ext.serve.middleware import App
-from vllm_reasoning_ext.serve.proxy import proxy_app, server
+from vllm_reasoning_ext.serve.proxy.app import proxy_app, server
+from vllm_reasoning_ext.serve.proxy.limits import Limits
 from vllm_reasoning_ext.serve.settings import Settings
 from vllm_reasoning_ext.wire.translation import Translation
 

@@ -6,7 +6,7 @@ import sys
 
 def test_a_small_measurement() -> None:
     few = ["--streams", "5", "--tokens", "20", "--rounds", "1", "--pace", "0"]
-    command = [sys.executable, "-m", "vllm_reasoning_ext.serve.bench", *few]
+    command = [sys.executable, "-m", "benchmarks.proxy", *few]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     one, many, checked = done.stdout.splitlines()

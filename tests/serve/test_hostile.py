@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from tests.serve.servers import ALL, Upstream, proxied
-from vllm_reasoning_ext.serve.admission import refusal
-from vllm_reasoning_ext.serve.limits import Limits
+from vllm_reasoning_ext.serve.proxy.admission import refusal
+from vllm_reasoning_ext.serve.proxy.limits import Limits
 
 LIMITS = Limits(header_bytes=16_000, body_bytes=1000, header_seconds=0.5, connect_seconds=2, shutdown_seconds=1)
 HOST = b"Host: x\r\n"

@@ -19,10 +19,10 @@ import pytest
 from tests.serve.servers import ALL, Upstream, proxied, running
 from tests.wire.streams import decoded, totals
 from vllm_reasoning_ext.errors import SetupError
-from vllm_reasoning_ext.serve.forward import parse_upstream
-from vllm_reasoning_ext.serve.limits import Limits
 from vllm_reasoning_ext.serve.metrics import Metrics
-from vllm_reasoning_ext.serve.proxy import parse_listen, proxy_app, serve_proxy
+from vllm_reasoning_ext.serve.proxy.app import parse_listen, proxy_app, serve_proxy
+from vllm_reasoning_ext.serve.proxy.forward import parse_upstream
+from vllm_reasoning_ext.serve.proxy.limits import Limits
 from vllm_reasoning_ext.serve.settings import Settings
 
 TEXT = "<think>why</think>so"
@@ -324,7 +324,7 @@ def test_a_taken_address_and_a_loop_stop_with_a_remedy(proxy: str) -> None:
 
 SERVE = """
 import sys
-from vllm_reasoning_ext.serve.proxy import serve_proxy
+from vllm_reasoning_ext.serve.proxy.app import serve_proxy
 serve_proxy(sys.argv[1], "127.0.0.1:0", ready=lambda host, port: print(port, flush=True))
 """
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from vllm_reasoning_ext.core.tags import DEFAULT_TAGS
+from vllm_reasoning_ext.core.grammar.tags import DEFAULT_TAGS
 from vllm_reasoning_ext.errors import SetupError
-from vllm_reasoning_ext.serve.limits import Limits, limit_variable
 from vllm_reasoning_ext.serve.middleware import ReasoningMiddleware
+from vllm_reasoning_ext.serve.proxy.limits import Limits, limit_variable
 from vllm_reasoning_ext.serve.settings import PREFIX, VARIABLES, Settings
 from vllm_reasoning_ext.wire.translation import Translation
 

@@ -1,6 +1,7 @@
 """How much a splitter may keep back, in characters, as `core/limits.py` documents it."""
 
 from vllm_reasoning_ext.core.families import FAMILIES
+from vllm_reasoning_ext.core.grammar.tags import DEFAULT_TAGS
 from vllm_reasoning_ext.core.limits import (
     ATEM_HEADER_SPAN,
     ATEM_NAME_MAX,
@@ -8,7 +9,6 @@ from vllm_reasoning_ext.core.limits import (
     HARMONY_HEADER_SPAN,
     TOOL_HOLD_MAX,
 )
-from vllm_reasoning_ext.core.tags import DEFAULT_TAGS
 
 
 def hold_bound(family: str, max_buffer_bytes: int = 0) -> int:

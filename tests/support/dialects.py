@@ -1,9 +1,9 @@
-"""How each family calls tools, by the vLLM tool parser that reads it, and the wires that come of it."""
+"""How each family calls tools, by the vLLM tool parser that reads it, and the outputs that come of it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from vllm_reasoning_ext.serve.wires import FUNCTION, Wire, atem_call, json_call
+from vllm_reasoning_ext.demo.outputs import FUNCTION, Output, atem_call, json_call
 
 Calls = Callable[[tuple[str, ...]], str]
 
@@ -36,29 +36,29 @@ class Dialect(NamedTuple):
     def name(self) -> str:
         return f"{self.family}+{self.tool}"
 
-    def wires(self) -> Iterator[Wire]:
-        """Give the wires of this dialect."""
+    def outputs(self) -> Iterator[Output]:
+        """Give the outputs of this dialect."""
         thought, one, two = "Look it up.", ("Oslo",), ("Oslo", "Rome")
         begun = self.opener + thought
 
-        def wire(
+        def output(
             name: str, script: str, reasoning: str, content: str, cities: tuple[str, ...] = (), **rest: Any
-        ) -> Wire:
+        ) -> Output:
             raw = content + self.calls(cities) if cities else None
-            return Wire(name, self.family, script + self.end, reasoning, content, cities, raw, **rest)
+            return Output(name, self.family, script + self.end, reasoning, content, cities, raw, **rest)
 
         on, off = {"kwargs": self.on}, {"kwargs": self.off}
-        yield wire("thought then answer", f"{begun}{self.closer}It is 42.", thought, "It is 42.", **on)
-        yield wire("answer only", "It is 42.", "", "It is 42.", **off)
-        yield wire("thought, then a call", f"{begun}{self.closer}{self.calls(one)}", thought, "", one, **on)
-        yield wire("two calls", f"{begun}{self.closer}{self.calls(two)}", thought, "", two, **on)
-        yield wire("a call, no thought", self.calls(one), "", "", one, **off)
-        yield wire("a call in an open block", f"{begun}{self.calls(one)}", thought, "", one, **on)
-        yield wire("two calls in an open block", f"{begun}{self.calls(two)}", thought, "", two, **on)
-        yield wire(
+        yield output("thought then answer", f"{begun}{self.closer}It is 42.", thought, "It is 42.", **on)
+        yield output("answer only", "It is 42.", "", "It is 42.", **off)
+        yield output("thought, then a call", f"{begun}{self.closer}{self.calls(one)}", thought, "", one, **on)
+        yield output("two calls", f"{begun}{self.closer}{self.calls(two)}", thought, "", two, **on)
+        yield output("a call, no thought", self.calls(one), "", "", one, **off)
+        yield output("a call in an open block", f"{begun}{self.calls(one)}", thought, "", one, **on)
+        yield output("two calls in an open block", f"{begun}{self.calls(two)}", thought, "", two, **on)
+        yield output(
             "text, then a call", f"{begun}{self.closer}Looking.{self.calls(one)}", thought, "Looking.", one, **on
         )
-        yield wire("cut mid-thought", f"{begun[:-4]}✂{begun[-4:]}{self.closer}42.", thought[:-4], "", **on)
+        yield output("cut mid-thought", f"{begun[:-4]}✂{begun[-4:]}{self.closer}42.", thought[:-4], "", **on)
 
 
 def _each(write: Callable[[str], str]) -> Calls:
@@ -143,45 +143,45 @@ def _slice(city: str, end: str = "<|eom|>") -> str:
 _USER: Final = "<|start|>assistant to=user<|message|>"
 _SELF: Final = "<|start|>assistant to=self<|message|>"
 
-ATEM_WIRES: Final = (
-    Wire(
+ATEM_OUTPUTS: Final = (
+    Output(
         "a call first", "muse_glimmer", f" to={FUNCTION}<|message|>{atem_call('Oslo')}<|eot|>", "", "", ("Oslo",),
     ),
-    Wire(
+    Output(
         "two calls", "muse_glimmer", f" to=self<|message|>Both.<|eom|>{_slice('Oslo')}{_slice('Rome', '<|eot|>')}",
         "Both.", "", ("Oslo", "Rome"),
     ),
-    Wire(
+    Output(
         "a call from a thought never closed", "muse_glimmer",
         f" to=self<|message|>Look it up.to={FUNCTION}<|message|>{atem_call('Oslo')}<|eot|>",
         "Look it up.", "", ("Oslo",),
     ),
-    Wire(
+    Output(
         "thoughts, texts and calls interleaved", "muse_glimmer",
         f" to=self<|message|>a<|eom|>{_USER}b<|eom|>{_SELF}c<|eom|>{_slice('Oslo')}"
         f"{_SELF}d<|eom|>{_slice('Rome')}{_USER}e<|eot|>",
         "a\nc\nd", "be", ("Oslo", "Rome"),
     ),
 )  # fmt: skip
-"""Wires of muse_glimmer beyond those of the demo."""
+"""Outputs of muse_glimmer beyond those of the demo."""
 
 _HEAD: Final = f"<|start|> to={FUNCTION}<|message|>"
 _QUOTING: Final = atem_call("<|eom|>")
 
 UNREADABLE: Final = (
-    Wire(
+    Output(
         "quoted markers in the argument", "muse_glimmer", f" to={FUNCTION}<|message|>{atem_call('‹<|eom|>›')}<|eot|>",
         raw=f"{_HEAD}{_QUOTING}<|eom|>", cities=(),
     ),
-    Wire(
+    Output(
         "no call in it", "muse_glimmer", f" to={FUNCTION}<|message|>junk<|eom|>{_USER}Sorry.<|eot|>",
         raw=f"{_HEAD}junk<|eom|>Sorry.",
     ),
-    Wire(
+    Output(
         "cut in the call", "muse_glimmer", f" to={FUNCTION}<|message|><atem:function_calls>\n<atem:inv✂oke",
         raw=f"{_HEAD}<atem:function_calls>\n<atem:inv<|eom|>",
     ),
-    Wire(
+    Output(
         "junk, text, then a call", "muse_glimmer",
         f" to={FUNCTION}<|message|>junk<|eom|>{_USER}So:<|eom|>{_slice('Oslo', '<|eot|>')}",
         raw=f"{_HEAD}junk<|eom|>So:", cities=("Oslo",),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from vllm_reasoning_ext import FAMILIES
 from vllm_reasoning_ext.conformance.char_tokenizer import CharTokenizer, Token
-from vllm_reasoning_ext.core.tags import DEFAULT_TAGS
+from vllm_reasoning_ext.core.grammar.tags import DEFAULT_TAGS
 
 NAMES: Final = (*sorted(FAMILIES), "inline")
 """All families and the inline splitter."""

@@ -12,7 +12,8 @@ from vllm.parser.parser_manager import ParserManager
 from vllm.tool_parsers import ToolParserManager
 
 from tests.support.byte_tokenizer import byte_tokenizer
-from vllm_reasoning_ext.serve.wires import CUT, Wire, script_ids
+from vllm_reasoning_ext.conformance.script import CUT, script_ids
+from vllm_reasoning_ext.demo.outputs import Output
 
 WIDTHS = (1, 2, 3, 7, 1000)
 """Tokens a delta: one a step, speculative decoding, stream_interval, the whole output."""
@@ -26,19 +27,19 @@ class Reply(NamedTuple):
     calls: tuple[tuple[str, Any], ...] = ()
 
 
-def expected(wire: Wire) -> Reply:
-    """Give the reply a wire must lead to when a tool parser is configured."""
-    return Reply(wire.reasoning, wire.content, tuple(("weather", {"city": city}) for city in wire.cities))
+def expected(output: Output) -> Reply:
+    """Give the reply an output must lead to when a tool parser is configured."""
+    return Reply(output.reasoning, output.content, tuple(("weather", {"city": city}) for city in output.cities))
 
 
 class Case:
-    """A wire with everything vLLM hands to a parser: tokenizer, prompt ids, output ids, request."""
+    """An output with everything vLLM hands to a parser: tokenizer, prompt ids, output ids, request."""
 
-    def __init__(self, wire: Wire, vocabulary: str | None = None, **fields: Any) -> None:
-        self.wire = wire
-        self.vocabulary = vocabulary or wire.family
+    def __init__(self, output: Output, vocabulary: str | None = None, **fields: Any) -> None:
+        self.output = output
+        self.vocabulary = vocabulary or output.family
         self.tokenizer = byte_tokenizer(self.vocabulary)
-        body = wire.request() | fields
+        body = output.request() | fields
         self.request = ChatCompletionRequest(model="tiny", **body)
         kwargs = body.get("chat_template_kwargs", {})
         prompt = self.tokenizer.apply_chat_template(
@@ -51,7 +52,7 @@ class Case:
         )
         self.template_kwargs = kwargs
         self.prompt = self.encode(prompt)
-        self.ids = script_ids(wire.script.partition(CUT)[0], self.encode)
+        self.ids = script_ids(output.script.partition(CUT)[0], self.encode)
 
     def encode(self, text: str) -> list[int]:
         return self.tokenizer.encode(text, add_special_tokens=False)
@@ -64,7 +65,7 @@ class Case:
     def deltas(self, width: int) -> Iterator[tuple[str, list[int]]]:
         """Detokenize incrementally, `width` tokens a delta; the text of the token that stops the output is dropped."""
         stream = DecodeStream(skip_special_tokens=False)
-        shown = len(self.ids) if self.wire.cut else len(self.ids) - 1
+        shown = len(self.ids) if self.output.cut else len(self.ids) - 1
         for at in range(0, len(self.ids), width):
             pieces = [
                 stream.step(self.tokenizer.backend_tokenizer, number) or "" for number in self.ids[at : at + width]

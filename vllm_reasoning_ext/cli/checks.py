@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 from vllm_reasoning_ext._version import __version__
+from vllm_reasoning_ext.cli.installed_engine import ENTRY, FILTERS, GROUPS, Engine
 from vllm_reasoning_ext.cli.paint import shorten
-from vllm_reasoning_ext.cli.probe import ENTRY, FILTERS, GROUPS, Engine
 from vllm_reasoning_ext.conformance.conform import START, Kit
+from vllm_reasoning_ext.conformance.outputs import outputs_of
 from vllm_reasoning_ext.conformance.tokenizers import control_ids
-from vllm_reasoning_ext.conformance.wires import wires_of
 from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.splitter import split
 from vllm_reasoning_ext.core.start import start_state
-from vllm_reasoning_ext.engines.register import KEEP_BUILTIN, kept_builtin, parser_names
+from vllm_reasoning_ext.engines.names import KEEP_BUILTIN, kept_builtin, parser_names
 from vllm_reasoning_ext.errors import SetupError
 
 OURS: Final = "vllm_reasoning_ext."
@@ -171,17 +171,17 @@ def check_split(family: str, kit: Kit | None) -> Iterator[Finding]:
     record = get_family(family)
     prompt = kit.prompt(kit.modes[0]) if kit is not None and kit.row(kit.modes[0], START).start is not None else None
     start = start_state(prompt, record)
-    wires = wires_of(record, start, kit.end if kit is not None else "")
-    wire = wires[0]
-    got = split(wire.text, family, prompt=prompt)
+    outputs = outputs_of(record, start, kit.end if kit is not None else "")
+    output = outputs[0]
+    got = split(output.text, family, prompt=prompt)
     counted = f"reasoning {len(got.reasoning)} characters, answer {len(got.content)}"
-    if (got.reasoning, got.content) == (wire.reasoning, wire.content):
-        yield Finding("split", "ok", f"the built-in wire {wire.name!r}: {counted}, as it must be")
+    if (got.reasoning, got.content) == (output.reasoning, output.content):
+        yield Finding("split", "ok", f"the built-in output {output.name!r}: {counted}, as it must be")
     else:
         yield Finding(
             "split",
             "fail",
-            f"the built-in wire {wire.name!r}: {counted}; it must be {len(wire.reasoning)} and {len(wire.content)}",
+            f"built-in output {output.name!r}: {counted}; expected {len(output.reasoning)} and {len(output.content)}",
             "this is a fault of the package: please report it with this output",
         )
 

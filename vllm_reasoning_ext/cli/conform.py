@@ -51,7 +51,7 @@ def command(
         typer.Option("--set", metavar="KEY=VALUE", help="A template variable for every mode; repeatable."),
     ] = None,
     mode: Annotated[str, typer.Option(metavar="NAME", help="Only this mode.")] = "",
-    wire: Annotated[str, typer.Option(metavar="NAME", help="Only this wire.")] = "",
+    output: Annotated[str, typer.Option(metavar="NAME", help="Only this output.")] = "",
     report: Annotated[str, typer.Option(metavar="FILE", help="Write one self-contained HTML file.")] = "",
     junit: Annotated[str, typer.Option(metavar="FILE", help="Write JUnit XML, one test case a cell.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
@@ -65,13 +65,15 @@ def command(
     loaded = load_tokenizer(tokenizer) if tokenizer else None
     kwargs = dict(_setting(each) for each in settings or [])
     kit = Kit(name, text, tokens, kwargs, loaded)
-    modes = _chosen(kit.modes, mode, wire)
+    modes = _chosen(kit.modes, mode, output)
     err = paint.console(stderr=True)
     with Progress(console=err, transient=True, disable=not paint.painted(err)) as bar:
         task = bar.add_task(f"{name}: {len(modes)} modes", total=len(modes))
-        rows = run(kit, modes, wire, lambda: bar.advance(task))
-    if wire and not any(row.cells for row in rows):
-        raise SetupError(f"no mode tried has the wire {wire!r}", "--wire", "leave --wire out to see what there is")
+        rows = run(kit, modes, output, lambda: bar.advance(task))
+    if output and not any(row.cells for row in rows):
+        raise SetupError(
+            f"no mode tried has the output {output!r}", "--output", "leave --output out to see what there is"
+        )
     found = Report(name, str(path), tokenizer, kwargs, kit.renderer.through, tuple(kit.missing_ids()), rows)
     for target, written in ((report, as_html), (junit, as_junit)):
         if target:
@@ -96,9 +98,9 @@ def _setting(text: str) -> tuple[str, Any]:
     return key, value
 
 
-def _chosen(modes: list[Mode], mode: str, wire: str) -> list[Mode]:
-    if wire and wire not in COLUMNS:
-        raise SetupError(f"no wire is called {wire!r}", "--wire", f"choose one of: {', '.join(COLUMNS)}")
+def _chosen(modes: list[Mode], mode: str, output: str) -> list[Mode]:
+    if output and output not in COLUMNS:
+        raise SetupError(f"no output is called {output!r}", "--output", f"choose one of: {', '.join(COLUMNS)}")
     chosen = [each for each in modes if mode in ("", each.name)]
     if not chosen:
         raise SetupError(
@@ -125,16 +127,16 @@ def _show(out: Console, report: Report, html: str) -> None:
         wrong = [cell for cell in row.cells.values() if cell.problems]
         state = row.start.kind + (", answer begun" if row.start.answer_begun else "")
         verdict = (f"{len(wrong)} wrong", "fail") if wrong else ("right", "ok")
-        paint.line(out, (f"{row.mode.name:<34} ", ""), f"start {state:<22} {len(row.cells):>2} wires  ", verdict)
+        paint.line(out, (f"{row.mode.name:<34} ", ""), f"start {state:<22} {len(row.cells):>2} outputs  ", verdict)
         for cell in row.cells.values():
             if cell.note:
-                paint.line(out, (f"  note: {cell.wire}: {cell.note}", "info"))
+                paint.line(out, (f"  note: {cell.output}: {cell.note}", "info"))
     for marker in report.missing:
         paint.line(out, ("WRONG      ", "fail"), f"the tokenizer has no single id for {marker}")
         paint.line(out, "           remedy: use the tokenizer the model came with")
     for cells in report.alike[:SHOWN_MAX]:
         more = f", and in {len(cells) - 1} modes more" if len(cells) > 1 else ""
-        paint.line(out, ("WRONG      ", "fail"), f"{cells[0].mode} x {cells[0].wire}{more}")
+        paint.line(out, ("WRONG      ", "fail"), f"{cells[0].mode} x {cells[0].output}{more}")
         for problem in cells[0].problems:
             paint.line(out, f"           {paint.visible(problem)}")
         paint.line(out, f"           again: {report.command(cells[0])}")

@@ -10,7 +10,7 @@ from vllm_reasoning_ext.cli import checks, paint
 from vllm_reasoning_ext.cli.checks import Finding, guarded
 from vllm_reasoning_ext.cli.infer import serve_commands
 from vllm_reasoning_ext.cli.inputs import check_family
-from vllm_reasoning_ext.cli.probe import ENGINES, Engine, ask
+from vllm_reasoning_ext.cli.installed_engine import ENGINES, Engine, ask
 from vllm_reasoning_ext.conformance.conform import Kit
 from vllm_reasoning_ext.conformance.render import read_model_template, read_template
 from vllm_reasoning_ext.conformance.templates import template_path

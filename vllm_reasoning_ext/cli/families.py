@@ -7,7 +7,7 @@ from rich.table import Table
 
 from vllm_reasoning_ext.cli import paint
 from vllm_reasoning_ext.core.families import FAMILIES, Family
-from vllm_reasoning_ext.core.tags import DEFAULT_TAGS
+from vllm_reasoning_ext.core.grammar.tags import DEFAULT_TAGS
 
 EPILOG: Final = """\b
 Each name is also there as <name>_ext in the engines, which never collides with a name of their own.

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from vllm_reasoning_ext.cli import paint
-from vllm_reasoning_ext.cli.probe import ENGINES, SHOWN, Engine, ask
+from vllm_reasoning_ext.cli.installed_engine import ENGINES, SHOWN, Engine, ask
 from vllm_reasoning_ext.cli.tool_parsers import tool_parser
 from vllm_reasoning_ext.conformance.render import read_model_template
 from vllm_reasoning_ext.core.families import FAMILIES

@@ -35,7 +35,7 @@ def command(
             "this Python environment",
             "pip install 'vllm-reasoning-ext[proxy]'",
         )
-    from vllm_reasoning_ext.serve.proxy import serve_proxy
+    from vllm_reasoning_ext.serve.proxy.app import serve_proxy
 
     def ready(host: str, port: int) -> None:
         if as_json:

@@ -16,9 +16,9 @@ from vllm_reasoning_ext.cli.inputs import check_family, read_ids, read_text
 from vllm_reasoning_ext.conformance.runner import Fed
 from vllm_reasoning_ext.conformance.tokenizers import check_given_back, encode, load_tokenizer, tokenise
 from vllm_reasoning_ext.core.events import Event
-from vllm_reasoning_ext.core.ids import marker_ids
+from vllm_reasoning_ext.core.grammar.tags import parse_tags
+from vllm_reasoning_ext.core.reading.ids import marker_ids
 from vllm_reasoning_ext.core.splitter import Splitter
-from vllm_reasoning_ext.core.tags import parse_tags
 from vllm_reasoning_ext.errors import SetupError
 
 EPILOG: Final = """\b

@@ -1,17 +1,17 @@
-"""Does a chat template agree with a family's parser? Every mode rendered, every wire replayed in every way."""
+"""Does a chat template agree with a family's parser? Every mode rendered, every output replayed in every way."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from vllm_reasoning_ext.conformance.char_tokenizer import Token
 from vllm_reasoning_ext.conformance.modes import Mode, modes_of, with_json_arguments
+from vllm_reasoning_ext.conformance.outputs import NAMES, Output, outputs_of
 from vllm_reasoning_ext.conformance.own_form import CALL, PLAIN, Form, forms_of
 from vllm_reasoning_ext.conformance.render import Renderer, RenderError
 from vllm_reasoning_ext.conformance.runner import Fed, Outcome, Piece, id_ways, replay, text_ways
 from vllm_reasoning_ext.conformance.tokenizers import check_given_back, control_ids, encode, spell, tokenise
-from vllm_reasoning_ext.conformance.wires import NAMES, Wire, wires_of
 from vllm_reasoning_ext.core.families import get_family
-from vllm_reasoning_ext.core.ids import decoder
+from vllm_reasoning_ext.core.reading.ids import decoder
 from vllm_reasoning_ext.core.splitter import Splitter
 from vllm_reasoning_ext.core.start import StartState, start_state
 
@@ -28,14 +28,14 @@ TAIL: Final = 120
 _REMEDY: Final = "use the tokenizer the model came with, or leave it out: then the text alone is tried"
 
 Checked = tuple[tuple[str, ...], tuple[Piece, ...], int]
-"""What came of a wire: the problems, the split, and in how many ways it was fed."""
+"""What came of an output: the problems, the split, and in how many ways it was fed."""
 
 
 class Cell(NamedTuple):
-    """One wire in one mode.
+    """One output in one mode.
 
     Attributes:
-        mode, wire: where it stands in the report.
+        mode, output: where it stands in the report.
         problems: what differs; empty when all is right.
         text: the output that was fed.
         split: the pieces it was split into, fed whole.
@@ -44,7 +44,7 @@ class Cell(NamedTuple):
     """
 
     mode: str
-    wire: str
+    output: str
     problems: tuple[str, ...] = ()
     text: str = ""
     split: tuple[Piece, ...] = ()
@@ -60,7 +60,7 @@ class Row(NamedTuple):
         tail: the end of the prompt.
         start: the start state read from it; None when the template refused the mode.
         refused: the template's own words then.
-        cells: by column; a wire that cannot follow this start is missing.
+        cells: by column; an output that cannot follow this start is missing.
     """
 
     mode: Mode
@@ -138,7 +138,7 @@ class Kit:
         except RenderError as error:
             return Row(mode, "", None, str(error), {})
         start = start_state(prompt, self.family)
-        cells = {cell.wire: cell for cell in self._cells(mode, prompt, start, only)}
+        cells = {cell.output: cell for cell in self._cells(mode, prompt, start, only)}
         return Row(mode, prompt[-TAIL:], start, "", cells)
 
     def columns(self, mode: Mode) -> list[str]:
@@ -148,8 +148,8 @@ class Kit:
             RenderError: the template refuses the mode.
         """
         start = start_state(self.prompt(mode), self.family)
-        wires = [wire.name for wire in self._wires(start)]
-        return [START, *wires, *[form.name for form in self._forms(mode, self.prompt(mode), start)]]
+        outputs = [output.name for output in self._outputs(start)]
+        return [START, *outputs, *[form.name for form in self._forms(mode, self.prompt(mode), start)]]
 
     def cell(self, mode: Mode, column: str) -> Cell:
         """Try one cell."""
@@ -175,8 +175,8 @@ class Kit:
             return form
         return mode
 
-    def _wires(self, start: StartState) -> list[Wire]:
-        return [wire for wire in wires_of(self.family, start, self.end) if self.by_ids or not wire.ids]
+    def _outputs(self, start: StartState) -> list[Output]:
+        return [output for output in outputs_of(self.family, start, self.end) if self.by_ids or not output.ids]
 
     def _forms(self, mode: Mode, prompt: str, start: StartState) -> list[Form]:
         return forms_of(self.renderer, self.family, mode, prompt, start)
@@ -185,16 +185,16 @@ class Kit:
         if only in ("", START):
             problems, note = self._judge_start(mode, prompt, start)
             yield Cell(mode.name, START, problems, note=note)
-        for wire in self._wires(start):
-            if only in ("", wire.name):
-                problems, split, ways = self._check(start, wire)
-                yield Cell(mode.name, wire.name, problems, wire.text, split, ways)
+        for output in self._outputs(start):
+            if only in ("", output.name):
+                problems, split, ways = self._check(start, output)
+                yield Cell(mode.name, output.name, problems, output.text, split, ways)
         for form in self._forms(mode, prompt, start) if only in ("", PLAIN, CALL) else ():
             if only in ("", form.name):
-                problems, split, ways = self._check(start_state(form.prompt, self.family), form.wire)
+                problems, split, ways = self._check(start_state(form.prompt, self.family), form.output)
                 if not problems:
                     problems = form.put_back(self.renderer, split)
-                yield Cell(mode.name, form.name, problems, form.wire.text, split, ways, form.note)
+                yield Cell(mode.name, form.name, problems, form.output.text, split, ways, form.note)
 
     def _judge_start(self, mode: Mode, prompt: str, start: StartState) -> tuple[tuple[str, ...], str]:
         problems, note = [], ""
@@ -223,42 +223,42 @@ class Kit:
                 problems.append(f"read from token ids the start is {by_ids.kind}, from the text {start.kind}")
         return tuple(problems), note
 
-    def _check(self, start: StartState, wire: Wire) -> Checked:
-        """Feed a wire in every way; the same wire from the same start is fed once for all modes."""
-        key = (start.kind, start.answer_begun, start.header, start.recipient, start.body_begun, wire)
+    def _check(self, start: StartState, output: Output) -> Checked:
+        """Feed an output in every way; the same output from the same start is fed once for all modes."""
+        key = (start.kind, start.answer_begun, start.header, start.recipient, start.body_begun, output)
         if key not in self._checked:
-            self._checked[key] = self._feed(start, wire)
+            self._checked[key] = self._feed(start, output)
         return self._checked[key]
 
-    def _feed(self, start: StartState, wire: Wire) -> Checked:
+    def _feed(self, start: StartState, output: Output) -> Checked:
         problems: dict[str, list[str]] = {}
         first: Outcome | None = None
         ways = 0
-        for way, deltas, tokenizer in self._ways(wire):
+        for way, deltas, tokenizer in self._ways(output):
             ways += 1
             try:
-                got = replay(Splitter(self.family.name, start=start, tokenizer=tokenizer), deltas, wire.finish)
+                got = replay(Splitter(self.family.name, start=start, tokenizer=tokenizer), deltas, output.finish)
             except Exception as error:  # a law: model text never raises
                 problems.setdefault(f"it raised {type(error).__name__}: {error}", []).append(way)
                 continue
             first = first or got
-            for problem in _differences(wire, got, first):
+            for problem in _differences(output, got, first):
                 problems.setdefault(problem, []).append(way)
         told = [f"{problem} ({_in_ways(found, ways)})" for problem, found in problems.items()]
         return tuple(told[:PROBLEMS_MAX]), first.split if first else (), ways
 
-    def _ways(self, wire: Wire) -> Iterator[tuple[str, list[Fed], Any]]:
-        if not wire.ids:
-            for way, deltas in text_ways(wire.text):
+    def _ways(self, output: Output) -> Iterator[tuple[str, list[Fed], Any]]:
+        if not output.ids:
+            for way, deltas in text_ways(output.text):
                 yield way, deltas, None
         if self.by_ids:
-            tokens = self._tokens(wire)
+            tokens = self._tokens(output)
             for way, deltas in id_ways(tokens):
                 yield way, deltas, self.tokenizer
 
-    def _tokens(self, wire: Wire) -> list[Token]:
-        tokens = tokenise(spell(wire.script, self.tokenizer), self.tokenizer)
-        check_given_back(wire.text, "".join([token.text for token in tokens]), _REMEDY)
+    def _tokens(self, output: Output) -> list[Token]:
+        tokens = tokenise(spell(output.script, self.tokenizer), self.tokenizer)
+        check_given_back(output.text, "".join([token.text for token in tokens]), _REMEDY)
         return tokens
 
 
@@ -268,30 +268,30 @@ def _in_ways(found: list[str], ways: int) -> str:
     return f"fed {found[0]}" + (f", and in {len(found) - 1} of {ways} ways more" if len(found) > 1 else "")
 
 
-def _differences(wire: Wire, got: Outcome, first: Outcome) -> Iterator[str]:
-    if got.reasoning != wire.reasoning:
-        yield f"the reasoning should be {wire.reasoning!r}, is {got.reasoning!r}"
-    if got.content != wire.content:
-        yield f"the content should be {wire.content!r}, is {got.content!r}"
-    if "".join([text for kind, text in got.split if not kind.startswith("+")]) != wire.text:
+def _differences(output: Output, got: Outcome, first: Outcome) -> Iterator[str]:
+    if got.reasoning != output.reasoning:
+        yield f"the reasoning should be {output.reasoning!r}, is {got.reasoning!r}"
+    if got.content != output.content:
+        yield f"the content should be {output.content!r}, is {got.content!r}"
+    if "".join([text for kind, text in got.split if not kind.startswith("+")]) != output.text:
         yield "the events do not join to the output (lossless law)"
     if got.split != first.split:
         yield f"split differently than whole (chunk law): {got.split!r}"
-    if wire.recipients and got.recipients != wire.recipients:
-        yield f"the recipients should be {wire.recipients!r}, are {got.recipients!r}"
+    if output.recipients and got.recipients != output.recipients:
+        yield f"the recipients should be {output.recipients!r}, are {got.recipients!r}"
 
 
-def run(kit: Kit, modes: list[Mode], wire: str = "", progress: Callable[[], None] = lambda: None) -> list[Row]:
+def run(kit: Kit, modes: list[Mode], output: str = "", progress: Callable[[], None] = lambda: None) -> list[Row]:
     """Try modes of a kit.
 
     Args:
         kit: the template and family.
         modes: which of its modes.
-        wire: one column, or "" for all.
+        output: one column, or "" for all.
         progress: called after each mode.
     """
     rows = []
     for mode in modes:
-        rows.append(kit.row(mode, wire))
+        rows.append(kit.row(mode, output))
         progress()
     return rows

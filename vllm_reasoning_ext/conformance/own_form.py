@@ -1,4 +1,4 @@
-"""The template's own form of an assistant turn, as a wire; and the way back: a split rendered again.
+"""The template's own form of an assistant turn, as an output; and the way back: a split rendered again.
 
 A template writes finished turns too. What it writes is what the model was trained to write, so it must be split into
 the very fields it was rendered from; and the split's fields, put into messages, must render to the same prompt.
@@ -8,9 +8,9 @@ import json
 from typing import Final, NamedTuple
 
 from vllm_reasoning_ext.conformance.modes import CITY, FUNCTION, PARTIAL, THOUGHT, Message, Mode, assistant, call
+from vllm_reasoning_ext.conformance.outputs import Output
 from vllm_reasoning_ext.conformance.render import Renderer, RenderError
 from vllm_reasoning_ext.conformance.runner import Piece
-from vllm_reasoning_ext.conformance.wires import Wire
 from vllm_reasoning_ext.core.families import Family
 from vllm_reasoning_ext.core.state import StartState
 
@@ -28,7 +28,7 @@ class Form(NamedTuple):
     Attributes:
         name: the column.
         prompt: the prompt before it.
-        wire: what the template writes after that prompt, and the fields it was rendered from.
+        output: what the template writes after that prompt, and the fields it was rendered from.
         rendered: prompt and turn, whole.
         before: the messages before the turn.
         mode: tools and variables of the rendering.
@@ -39,7 +39,7 @@ class Form(NamedTuple):
 
     name: str
     prompt: str
-    wire: Wire
+    output: Output
     rendered: str
     before: tuple[Message, ...]
     mode: Mode
@@ -56,8 +56,8 @@ class Form(NamedTuple):
             return ()
         reasoning = "".join(text for kind, text in split if kind.lstrip("+") == "reasoning")
         content = "".join(text for kind, text in split if kind.lstrip("+") in ("content", "tool"))
-        # A thought that the template drops, or that the prompt held, cannot come back out of the wire.
-        message = assistant(self.said + content, reasoning if self.wire.reasoning else self.thought)
+        # A thought that the template drops, or that the prompt held, cannot come back out of the output.
+        message = assistant(self.said + content, reasoning if self.output.reasoning else self.thought)
         try:
             again = renderer.render(
                 (*self.before, message), tools=self.mode.tools, kwargs=self.mode.kwargs, generate=False
@@ -129,7 +129,7 @@ def _form(
         return None
     if thought and thought not in text and thought not in prompt:
         note = "; ".join(filter(None, [note, "the template drops the thought of a finished turn"]))
-    # Of a continued thought the wire holds nothing: it is in the prompt.
+    # Of a continued thought the output holds nothing: it is in the prompt.
     reasoning = thought if thought and not mode.go_on and thought in text else ""
     if name == CALL:
         if FUNCTION not in text or CITY not in text:
@@ -141,8 +141,8 @@ def _form(
             content = answer
         elif content != answer:
             note = "; ".join(filter(None, [note, "the template writes blanks of its own around the answer"]))
-    wire = Wire(name, text, reasoning, content)
-    return Form(name, prompt, wire, rendered, before, mode, thought, said, note)
+    output = Output(name, text, reasoning, content)
+    return Form(name, prompt, output, rendered, before, mode, thought, said, note)
 
 
 def _said(family: Family, text: str, mode: Mode) -> str:

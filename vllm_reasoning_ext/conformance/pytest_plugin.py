@@ -1,4 +1,4 @@
-"""A pytest plugin: one test a mode and wire of a chat template, for the tests of a model repository.
+"""A pytest plugin: one test a mode and output of a chat template, for the tests of a model repository.
 
     @pytest.mark.reasoning_conformance(family="qwen3", template="chat_template.jinja", tokenizer=".")
     def test_template(reasoning_case):
@@ -26,14 +26,14 @@ HELP: Final = (
 
 
 class ReasoningCase:
-    """One mode and wire of a template.
+    """One mode and output of a template.
 
     Attributes:
-        mode, wire: which.
+        mode, output: which.
     """
 
-    def __init__(self, kit: "Kit", mode: "Mode", wire: str, refused: str = "") -> None:
-        self.mode, self.wire = mode.name, wire
+    def __init__(self, kit: "Kit", mode: "Mode", output: str, refused: str = "") -> None:
+        self.mode, self.output = mode.name, output
         self._kit, self._mode, self._refused = kit, mode, refused
 
     def check(self) -> None:
@@ -43,11 +43,11 @@ class ReasoningCase:
         from vllm_reasoning_ext.errors import SetupError
 
         try:
-            cell = self._kit.cell(self._mode, self.wire)
+            cell = self._kit.cell(self._mode, self.output)
         except SetupError as error:
             pytest.fail(str(error), pytrace=False)
         if cell.problems:
-            lines = [f"{cell.mode} x {cell.wire}", *cell.problems, f"the output was {cell.text!r}"]
+            lines = [f"{cell.mode} x {cell.output}", *cell.problems, f"the output was {cell.text!r}"]
             pytest.fail("\n".join(lines), pytrace=False)
 
 
@@ -57,7 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Make one test of each mode and wire."""
+    """Make one test of each mode and output."""
     if FIXTURE not in metafunc.fixturenames:
         return
     mark = metafunc.definition.get_closest_marker(MARK)
@@ -70,7 +70,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             "use the tokenizer the model came with"
         )
     cases = list(_cases(kit))
-    metafunc.parametrize(FIXTURE, cases, ids=[f"{case.mode} | {case.wire}" for case in cases])
+    metafunc.parametrize(FIXTURE, cases, ids=[f"{case.mode} | {case.output}" for case in cases])
 
 
 def _kit(
@@ -96,7 +96,7 @@ def _cases(kit: "Kit") -> "list[ReasoningCase]":
     cases = []
     for mode in kit.modes:
         try:
-            cases += [ReasoningCase(kit, mode, wire) for wire in kit.columns(mode)]
+            cases += [ReasoningCase(kit, mode, output) for output in kit.columns(mode)]
         except RenderError as error:
             cases.append(ReasoningCase(kit, mode, "refused", str(error)))
     return cases

@@ -45,10 +45,10 @@ class Report(NamedTuple):
 
     @property
     def alike(self) -> list[list[Cell]]:
-        """The wrong cells, those of one wire with the same problems together."""
+        """The wrong cells, those of one output with the same problems together."""
         kinds: dict[tuple[str, tuple[str, ...]], list[Cell]] = {}
         for cell in self.wrong:
-            kinds.setdefault((cell.wire, cell.problems), []).append(cell)
+            kinds.setdefault((cell.output, cell.problems), []).append(cell)
         return list(kinds.values())
 
     @property
@@ -64,7 +64,7 @@ class Report(NamedTuple):
     @property
     def columns(self) -> list[str]:
         """The columns in which there is any cell."""
-        used = {cell.wire for cell in self.cells}
+        used = {cell.output for cell in self.cells}
         return [column for column in COLUMNS if column in used]
 
     def summary(self) -> str:
@@ -83,7 +83,7 @@ class Report(NamedTuple):
             parts += ["--tokenizer", self.tokenizer]
         for name, value in self.kwargs.items():
             parts += ["--set", f"{name}={value}"]
-        return shlex.join([*parts, "--mode", cell.mode, "--wire", cell.wire])
+        return shlex.join([*parts, "--mode", cell.mode, "--output", cell.output])
 
 
 def as_data(report: Report) -> dict[str, Any]:
@@ -112,11 +112,11 @@ def _mode(report: Report, row: Row) -> dict[str, Any]:
         "start": start and {"kind": start.kind, "answer_begun": start.answer_begun, "reason": start.reason},
         "cells": [
             {
-                "wire": cell.wire,
+                "output": cell.output,
                 "right": not cell.problems,
                 "problems": list(cell.problems),
                 "note": cell.note or None,
-                "output": cell.text,
+                "text": cell.text,
                 "split": [list(piece) for piece in cell.split],
                 "ways": cell.ways,
                 **({"reproduce": report.command(cell)} if cell.problems else {}),
@@ -153,7 +153,7 @@ def _cases(report: Report) -> Iterator[tuple[str, str, list[str]]]:
             yield row.mode.name, "skipped", [f"the template refuses this mode: {row.refused}"]
         for cell in row.cells.values():
             lines = [*cell.problems, f"reproduce: {report.command(cell)}"] if cell.problems else []
-            yield f"{cell.mode} | {cell.wire}", "failure" if lines else "", lines
+            yield f"{cell.mode} | {cell.output}", "failure" if lines else "", lines
 
 
 def _clean(text: str) -> str:

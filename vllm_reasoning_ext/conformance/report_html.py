@@ -1,4 +1,4 @@
-"""The result of `conform` as one HTML file: failing cells first, then modes by wires with the split in colour."""
+"""The result of `conform` as one HTML file: failing cells first, then modes by outputs with the split in colour."""
 
 from html import escape
 from typing import Final
@@ -101,7 +101,7 @@ def _failures(report: Report) -> str:
         others = ", ".join(other.mode for other in cells[1:])
         also = f'<p class="note">the same in: {escape(others)}</p>' if others else ""
         blocks.append(
-            f'<div class="failure"><h3>{escape(cell.mode)} × {escape(cell.wire)}</h3><ul>{problems}</ul>'
+            f'<div class="failure"><h3>{escape(cell.mode)} × {escape(cell.output)}</h3><ul>{problems}</ul>'
             f"{_split(cell)}{also}<pre>{escape(report.command(cell))}</pre></div>"
         )
     return "<h2>What is wrong</h2>\n" + "\n".join(blocks) if blocks else ""
@@ -119,8 +119,8 @@ def _matrix(report: Report) -> str:
     )
     body = "\n".join(_row(row, columns) for row in rows)
     return (
-        "<h2>Modes by wires</h2>\n<p class='soft'>Each cell shows the split of what a model may write from there; "
-        "“own form” is the turn as the template itself writes it. — : this wire cannot follow this start.</p>\n"
+        "<h2>Modes by outputs</h2>\n<p class='soft'>Each cell shows the split of what a model may write from there; "
+        "“own form” is the turn as the template itself writes it. — : this output cannot follow this start.</p>\n"
         f'<div class="frame"><table><thead><tr><th>mode, end of the prompt</th>{head}</tr></thead>\n'
         f"<tbody>\n{body}\n</tbody></table></div>"
     )
@@ -137,7 +137,7 @@ def _cell(row: Row, cell: Cell | None) -> str:
         return '<td class="none">—</td>'
     mark = '<span class="bad">✗ wrong</span>' if cell.problems else '<span class="good">✓</span>'
     note = f'<div class="note">{escape(cell.note)}</div>' if cell.note else ""
-    if cell.wire == START and row.start is not None:
+    if cell.output == START and row.start is not None:
         begun = ", answer begun" if row.start.answer_begun else ""
         shown = f'<div>{escape(row.start.kind)}{begun}</div><div class="note">{escape(_shown(row.start.reason))}</div>'
         return f'<td class="start{" wrong" if cell.problems else ""}">{mark}{shown}{note}</td>'

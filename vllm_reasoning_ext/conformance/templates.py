@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-import vllm_reasoning_ext
 from vllm_reasoning_ext.errors import SetupError
 
-_PACKAGE = Path(vllm_reasoning_ext.__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 def template_directory() -> Path:

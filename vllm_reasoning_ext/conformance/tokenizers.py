@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from vllm_reasoning_ext.conformance.char_tokenizer import Token
+from vllm_reasoning_ext.conformance.script import script_ids
 from vllm_reasoning_ext.core.families import Family
-from vllm_reasoning_ext.core.ids import decoder, marker_ids
+from vllm_reasoning_ext.core.reading.ids import decoder, marker_ids
 from vllm_reasoning_ext.errors import SetupError
-from vllm_reasoning_ext.serve.wires import script_ids
 
 
 def load_tokenizer(where: str | Path) -> Any:

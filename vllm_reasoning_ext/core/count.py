@@ -12,11 +12,11 @@ from itertools import chain
 
 from vllm_reasoning_ext.core.events import REASONING, Event
 from vllm_reasoning_ext.core.families import Family, get_family
-from vllm_reasoning_ext.core.grammars import make_grammar
-from vllm_reasoning_ext.core.holdback import marker_set
-from vllm_reasoning_ext.core.ids import Decode, IdTrack, make_plan
-from vllm_reasoning_ext.core.lexer import Lexer
-from vllm_reasoning_ext.core.sink import Sink
+from vllm_reasoning_ext.core.grammar.contract import make_grammar
+from vllm_reasoning_ext.core.grammar.sink import Sink
+from vllm_reasoning_ext.core.reading.ids import Decode, IdTrack, make_plan
+from vllm_reasoning_ext.core.reading.lexer import Lexer
+from vllm_reasoning_ext.core.reading.markers import marker_set
 from vllm_reasoning_ext.core.state import StartState
 
 _WAITING = 160

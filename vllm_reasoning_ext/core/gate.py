@@ -6,9 +6,9 @@ every step.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from vllm_reasoning_ext.core import atem, harmony
 from vllm_reasoning_ext.core.events import CONTENT, REASONING, Kind
 from vllm_reasoning_ext.core.families import Family, get_family
+from vllm_reasoning_ext.core.grammar import atem, harmony
 
 Decode = Callable[[list[int]], str]
 

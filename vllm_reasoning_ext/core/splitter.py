@@ -6,12 +6,12 @@ from typing import Any, Literal
 from vllm_reasoning_ext.core.events import Delta, Event
 from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.floor import Floor
-from vllm_reasoning_ext.core.grammars import FamilyGrammar, make_grammar
-from vllm_reasoning_ext.core.holdback import marker_set
-from vllm_reasoning_ext.core.ids import make_track
-from vllm_reasoning_ext.core.inline import BUFFER_BYTES, Inline
-from vllm_reasoning_ext.core.lexer import Lexer, Observer
-from vllm_reasoning_ext.core.sink import Sink
+from vllm_reasoning_ext.core.grammar.contract import FamilyGrammar, make_grammar
+from vllm_reasoning_ext.core.grammar.inline import BUFFER_BYTES, Inline
+from vllm_reasoning_ext.core.grammar.sink import Sink
+from vllm_reasoning_ext.core.reading.ids import make_track
+from vllm_reasoning_ext.core.reading.lexer import Lexer, Observer
+from vllm_reasoning_ext.core.reading.markers import marker_set
 from vllm_reasoning_ext.core.start import start_state
 from vllm_reasoning_ext.core.state import StartState
 

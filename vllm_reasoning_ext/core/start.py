@@ -5,14 +5,14 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from vllm_reasoning_ext.core import atem, harmony
 from vllm_reasoning_ext.core.events import REASONING, TOOL
 from vllm_reasoning_ext.core.families import Family, get_family
-from vllm_reasoning_ext.core.holdback import marker_set
-from vllm_reasoning_ext.core.ids import decoder, single_ids
-from vllm_reasoning_ext.core.lexer import Lexer
-from vllm_reasoning_ext.core.marker import MarkerGrammar, State
-from vllm_reasoning_ext.core.sink import Sink
+from vllm_reasoning_ext.core.grammar import atem, harmony
+from vllm_reasoning_ext.core.grammar.marker import MarkerGrammar, State
+from vllm_reasoning_ext.core.grammar.sink import Sink
+from vllm_reasoning_ext.core.reading.ids import decoder, single_ids
+from vllm_reasoning_ext.core.reading.lexer import Lexer
+from vllm_reasoning_ext.core.reading.markers import marker_set
 from vllm_reasoning_ext.core.state import StartState
 
 __all__ = ["StartState", "start_state"]

@@ -6,49 +6,15 @@ imported when somebody chooses it.
 """
 
 import importlib.util
-import logging
-import os
-from collections.abc import Iterator
 from typing import Any, Final
 
 from vllm_reasoning_ext._version import __version__
 from vllm_reasoning_ext.core.families import FAMILIES
+from vllm_reasoning_ext.engines.logs import sglang_log, vllm_log
+from vllm_reasoning_ext.engines.names import KEEP_BUILTIN, class_name, kept_builtin, parser_names
 
-KEEP_BUILTIN: Final = "VLLM_REASONING_EXT_KEEP_BUILTIN"
-"""Comma-separated parser names that stay the engine's own, or `all`."""
-
-VLLM_ADAPTER: Final = "vllm_reasoning_ext.engines.vllm_adapter"
-VLLM_HARMONY: Final = "vllm_reasoning_ext.engines.vllm_harmony"
-
-# A child of vLLM's own logger: only those reach the server's log.
-vllm_log = logging.getLogger("vllm.plugins.reasoning_ext")
-
-
-def parser_names() -> Iterator[tuple[str, str]]:
-    """List every parser name we answer to, with the name of its family.
-
-    Returns:
-        pairs (parser name, family name): the families, their aliases, and `<family>_ext`, which never
-        collides with a name of the engine (SPEC section 7).
-    """
-    for name, family in FAMILIES.items():
-        if name != family.name:
-            continue
-        yield name, name
-        for alias in family.aliases:
-            yield alias, name
-        yield f"{name}_ext", name
-
-
-def kept_builtin(name: str) -> bool:
-    """Tell whether the operator asked for the engine's own parser of this name."""
-    kept = {part.strip() for part in os.environ.get(KEEP_BUILTIN, "").split(",")}
-    return name in kept or "all" in kept
-
-
-def class_name(family: str) -> str:
-    """Name the adapter class of a family: `muse_glimmer` -> `MuseGlimmerParser`."""
-    return "".join(part.capitalize() for part in family.split("_")) + "Parser"
+VLLM_ADAPTER: Final = "vllm_reasoning_ext.engines.vllm.parser"
+VLLM_HARMONY: Final = "vllm_reasoning_ext.engines.vllm.harmony"
 
 
 def register_vllm() -> None:
@@ -98,8 +64,8 @@ def register_sglang() -> None:
     if importlib.util.find_spec("sglang") is None:
         return
     try:
-        from vllm_reasoning_ext.engines.sglang_register import register
+        from vllm_reasoning_ext.engines.sglang.register import register
 
         register()
     except Exception as error:  # an unknown SGLang must still serve, without us
-        logging.getLogger("sglang.reasoning_ext").warning("vllm-reasoning-ext %s is not active: %r", __version__, error)
+        sglang_log.warning("vllm-reasoning-ext %s is not active: %r", __version__, error)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from vllm_reasoning_ext.core.families import Family
-from vllm_reasoning_ext.core.ids import Decode, decoder, marker_ids
+from vllm_reasoning_ext.core.reading.ids import Decode, decoder, marker_ids
 from vllm_reasoning_ext.errors import SetupError
 
 

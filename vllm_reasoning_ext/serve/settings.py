@@ -7,10 +7,10 @@ from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 from vllm_reasoning_ext.core.families import names
-from vllm_reasoning_ext.core.inline import UNCLOSED, WHERE
-from vllm_reasoning_ext.core.tags import parse_tags
+from vllm_reasoning_ext.core.grammar.inline import UNCLOSED, WHERE
+from vllm_reasoning_ext.core.grammar.tags import parse_tags
 from vllm_reasoning_ext.errors import SetupError
-from vllm_reasoning_ext.serve.limits import Limits, limit_variable
+from vllm_reasoning_ext.serve.proxy.limits import Limits, limit_variable
 from vllm_reasoning_ext.wire.translation import (
     INLINE,
     MESSAGES_POLICIES,

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from vllm_reasoning_ext.core.events import MARKER, REASONING, Delta, Event
-from vllm_reasoning_ext.core.inline import BUFFER_BYTES, DEFAULT_TAGS
+from vllm_reasoning_ext.core.grammar.inline import BUFFER_BYTES, DEFAULT_TAGS
+from vllm_reasoning_ext.core.grammar.tags import TagPair
 from vllm_reasoning_ext.core.splitter import Splitter
-from vllm_reasoning_ext.core.tags import TagPair
 
 INLINE: Final = "inline"
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "both")

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from tests.live.sglang.server import Server, running
-from vllm_reasoning_ext.serve.tiny_model import build_model
+from vllm_reasoning_ext.demo.tiny_model import build_model
 
 collect_ignore_glob = [] if importlib.util.find_spec("sglang") else ["test_*"]
 """Elsewhere these tests do not exist: `make test-sglang` runs them in an environment of their own."""
@@ -18,7 +18,7 @@ TEMPLATES: Final = Path(__file__).parents[3] / "templates"
 
 
 class Setup(NamedTuple):
-    """A pair of parsers, as an operator would start them, and the family whose wires it serves."""
+    """A pair of parsers, as an operator would start them, and the family whose outputs it serves."""
 
     family: str
     tool_parser: str

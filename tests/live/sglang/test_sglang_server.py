@@ -1,4 +1,4 @@
-"""A real SGLang server splits the shared wires on every surface, with SGLang's own tool parsers beside us."""
+"""A real SGLang server splits the shared outputs on every surface, with SGLang's own tool parsers beside us."""
 
 import json
 import re
@@ -12,10 +12,11 @@ import pytest
 from tests.live.sglang.conftest import SETUPS, Served, Servers, arguments
 from tests.live.sglang.server import running
 from tests.live.sglang.surfaces import SURFACES, Reply, Surface, chat, chat_all, chat_stream, chat_stream_all
-from tests.support.more_wires import wires_of
+from tests.support.more_outputs import outputs_of
 from vllm_reasoning_ext import split
-from vllm_reasoning_ext.serve.tiny_model import encode
-from vllm_reasoning_ext.serve.wires import FUNCTION, Wire, cut_at, script_ids
+from vllm_reasoning_ext.conformance.script import cut_at, script_ids
+from vllm_reasoning_ext.demo.outputs import FUNCTION, Output
+from vllm_reasoning_ext.demo.tiny_model import encode
 
 pytestmark = [pytest.mark.live, pytest.mark.sglang]
 
@@ -23,35 +24,35 @@ BODY_HEADERS: Final = {"muse_glimmer": " to=user<|message|>", "gpt_oss": "<|chan
 """SGLang appends a continued answer to the generation prompt: a channel family's header has to come along."""
 
 
-def ids_of(served: Served, wire: Wire) -> list[int]:
-    return script_ids(wire.script, lambda text: encode(served.tokenizer, text))
+def ids_of(served: Served, output: Output) -> list[int]:
+    return script_ids(output.script, lambda text: encode(served.tokenizer, text))
 
 
-def ask(served: Served, surface: Surface, wire: Wire, headers: dict[str, str] | None = None, **fields: Any) -> Any:
-    """Send a wire's request through a surface; the server answers with the wire's script."""
-    request = {**request_of(served, wire), **fields}
+def ask(served: Served, surface: Surface, output: Output, headers: dict[str, str] | None = None, **fields: Any) -> Any:
+    """Send an output's request through a surface; the server answers with the output's script."""
+    request = {**request_of(served, output), **fields}
     model = str(served.server.model)
-    return surface(served.server.url, model, request, headers or header(ids_of(served, wire)))
+    return surface(served.server.url, model, request, headers or header(ids_of(served, output)))
 
 
 def header(ids: list[int], *, free: bool = False) -> dict[str, str]:
     return {"x-script": ",".join(map(str, ids)), **({"x-free": "1"} if free else {})}
 
 
-def request_of(served: Served, wire: Wire) -> dict[str, Any]:
-    """Build the request of a wire; what `max_tokens` does not cut ends by its stop token."""
-    fields = wire.request()
+def request_of(served: Served, output: Output) -> dict[str, Any]:
+    """Build the request of an output; what `max_tokens` does not cut ends by its stop token."""
+    fields = output.request()
     fields.pop("add_generation_prompt", None)
-    if wire.prompt == "answer":
+    if output.prompt == "answer":
         messages = fields["messages"]
-        prefill = BODY_HEADERS.get(wire.family, "") + messages[-1]["content"]
+        prefill = BODY_HEADERS.get(output.family, "") + messages[-1]["content"]
         fields["messages"] = [*messages[:-1], {"role": "assistant", "content": prefill}]
-    cut = cut_at(wire.script, lambda text: encode(served.tokenizer, text))
-    return {**fields, "max_tokens": cut or len(ids_of(served, wire)) + 4}
+    cut = cut_at(output.script, lambda text: encode(served.tokenizer, text))
+    return {**fields, "max_tokens": cut or len(ids_of(served, output)) + 4}
 
 
-def expected(wire: Wire) -> Reply:
-    return Reply(wire.reasoning, wire.content, tuple((FUNCTION, {"city": city}) for city in wire.cities))
+def expected(output: Output) -> Reply:
+    return Reply(output.reasoning, output.content, tuple((FUNCTION, {"city": city}) for city in output.cities))
 
 
 def visible(reply: Reply) -> Reply:
@@ -60,85 +61,87 @@ def visible(reply: Reply) -> Reply:
     return Reply(reply.reasoning, content, reply.calls)
 
 
-def can_ask(wire: Wire, surface: str) -> bool:
-    """Tell whether a surface has a way to ask for this wire's prompt."""
-    if wire.prompt != "turn":
+def can_ask(output: Output, surface: str) -> bool:
+    """Tell whether a surface has a way to ask for this output's prompt."""
+    if output.prompt != "turn":
         return surface.startswith("chat")  # nothing else continues a final message
     # Anthropic's requests carry no template arguments but the thinking switch.
-    return not (surface.startswith("messages") and "thinking_mode" in wire.kwargs)
+    return not (surface.startswith("messages") and "thinking_mode" in output.kwargs)
 
 
-WIRES: Final = [
-    pytest.param(setup, wire, id=f"{setup.name}-{wire.name}") for setup in SETUPS for wire in wires_of(setup.family)
+OUTPUTS: Final = [
+    pytest.param(setup, output, id=f"{setup.name}-{output.name}")
+    for setup in SETUPS
+    for output in outputs_of(setup.family)
 ]
 
 
-@pytest.mark.parametrize(("served", "wire"), WIRES, indirect=["served"])
-def test_wire(served: Served, wire: Wire) -> None:
+@pytest.mark.parametrize(("served", "output"), OUTPUTS, indirect=["served"])
+def test_output(served: Served, output: Output) -> None:
     # All surfaces are asked at once: that must not matter either.
-    names = [name for name in SURFACES if can_ask(wire, name)]
+    names = [name for name in SURFACES if can_ask(output, name)]
     with ThreadPoolExecutor(len(names)) as pool:
-        replies = list(pool.map(lambda name: ask(served, SURFACES[name], wire), names))
+        replies = list(pool.map(lambda name: ask(served, SURFACES[name], output), names))
     assert {name: visible(reply) for name, reply in zip(names, replies, strict=True)} == {
-        name: visible(expected(wire)) for name in names
+        name: visible(expected(output)) for name in names
     }
 
 
 SETUP: Final = pytest.mark.parametrize("served", SETUPS, indirect=True, ids=lambda setup: setup.name)
 
 
-def thought(served: Served) -> Wire:
-    return wires_of(served.setup.family)[0]
+def thought(served: Served) -> Output:
+    return outputs_of(served.setup.family)[0]
 
 
 @SETUP
 @pytest.mark.parametrize("surface", [chat_all, chat_stream_all])
 def test_two_choices(served: Served, surface: Any) -> None:
-    wire = thought(served)
-    replies = ask(served, surface, wire, n=2)
-    assert [visible(reply) for reply in replies] == [expected(wire)] * 2
+    output = thought(served)
+    replies = ask(served, surface, output, n=2)
+    assert [visible(reply) for reply in replies] == [expected(output)] * 2
 
 
 @SETUP
 def test_parallel_streams_do_not_mix(served: Served) -> None:
-    wires = [wire for wire in wires_of(served.setup.family) if wire.prompt == "turn"]
-    chosen = [wires[index % len(wires)] for index in range(8)]
+    outputs = [output for output in outputs_of(served.setup.family) if output.prompt == "turn"]
+    chosen = [outputs[index % len(outputs)] for index in range(8)]
     with ThreadPoolExecutor(8) as pool:
-        replies = list(pool.map(lambda wire: ask(served, chat_stream, wire), chosen))
-    assert [visible(reply) for reply in replies] == [visible(expected(wire)) for wire in chosen]
+        replies = list(pool.map(lambda output: ask(served, chat_stream, output), chosen))
+    assert [visible(reply) for reply in replies] == [visible(expected(output)) for output in chosen]
 
 
 @SETUP
 @pytest.mark.parametrize("surface", [chat, chat_stream])
 def test_reasoning_tokens_are_counted_by_the_split(served: Served, surface: Surface) -> None:
-    wire = thought(served)
-    count = ask(served, surface, wire).reasoning_tokens
+    output = thought(served)
+    count = ask(served, surface, output).reasoning_tokens
     # One token a byte: at least the thought's own, and never the answer's.
-    least, answer = (len(encode(served.tokenizer, text)) for text in (wire.reasoning, wire.content))
+    least, answer = (len(encode(served.tokenizer, text)) for text in (output.reasoning, output.content))
     assert count is not None
-    assert least <= count <= len(ids_of(served, wire)) - answer
+    assert least <= count <= len(ids_of(served, output)) - answer
 
 
 @SETUP
 def test_a_plain_answer_has_no_reasoning_tokens(served: Served) -> None:
-    plain = [w for w in wires_of(served.setup.family) if w.prompt == "turn" and not w.reasoning and not w.cities]
-    assert [ask(served, chat, wire).reasoning_tokens for wire in plain] == [0] * len(plain)
+    plain = [w for w in outputs_of(served.setup.family) if w.prompt == "turn" and not w.reasoning and not w.cities]
+    assert [ask(served, chat, output).reasoning_tokens for output in plain] == [0] * len(plain)
 
 
 @SETUP
 def test_a_hang_up_leaves_the_server_well(served: Served) -> None:
-    wire = thought(served)
+    output = thought(served)
     client = openai.OpenAI(base_url=f"{served.server.url}/v1", api_key="none", max_retries=0)
     with client.chat.completions.create(
         model=str(served.server.model),
-        messages=wire.messages(),  # type: ignore[arg-type]
+        messages=output.messages(),  # type: ignore[arg-type]
         stream=True,
         max_tokens=1500,
         extra_headers=header(encode(served.tokenizer, "x")),
     ) as stream:
         for _ in zip(range(3), stream, strict=False):
             pass
-    assert visible(ask(served, chat, wire)) == expected(wire)
+    assert visible(ask(served, chat, output)) == expected(output)
     log = served.server.log.read_text()
     assert "vllm-reasoning-ext: the hook" not in log
     assert "internal fault" not in log
@@ -146,14 +149,14 @@ def test_a_hang_up_leaves_the_server_well(served: Served) -> None:
 
 @SETUP
 def test_separate_reasoning_splits_by_the_text_alone(served: Served) -> None:
-    wire = thought(served)
-    body = {"text": wire.text, "reasoning_parser": served.setup.family}
+    output = thought(served)
+    body = {"text": output.text, "reasoning_parser": served.setup.family}
     asked = urllib.request.Request(
         f"{served.server.url}/separate_reasoning", json.dumps(body).encode(), {"content-type": "application/json"}
     )
     with urllib.request.urlopen(asked, timeout=60) as answer:
         got = json.loads(answer.read())
-    expected_split = split(wire.text, wire.family)
+    expected_split = split(output.text, output.family)
     assert (got["reasoning_text"], got["text"]) == (expected_split.reasoning, expected_split.content)
 
 
@@ -170,16 +173,16 @@ ANSWERS: Final = ({"answer": "yes"}, {"answer": "no"})
 @pytest.mark.parametrize("surface", [chat, chat_stream])
 def test_structured_output_begins_after_the_thought(served: Served, surface: Surface) -> None:
     # Where the request asks for no thought and the prompt opens none (MiniMax M3 by default), SGLang holds the
-    # output to the grammar from its first token; so take a wire whose thought is asked for, if there is one.
-    asked = [w for w in wires_of(served.setup.family) if w.name == "thought opened by the prompt"]
-    wire = next((w for w in asked if w.prompt == "turn"), thought(served))
+    # output to the grammar from its first token; so take an output whose thought is asked for, if there is one.
+    asked = [w for w in outputs_of(served.setup.family) if w.name == "thought opened by the prompt"]
+    output = next((w for w in asked if w.prompt == "turn"), thought(served))
     # The script writes the thought and opens the answer; then the model is free but for the grammar.
-    script = wire.script[: wire.script.rindex(wire.content)].rstrip("\n")
+    script = output.script[: output.script.rindex(output.content)].rstrip("\n")
     ids = script_ids(script, lambda text: encode(served.tokenizer, text))
     schema = {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
     headers = header(ids, free=True)
-    reply = ask(served, surface, wire, headers, max_tokens=len(ids) + 64, response_format=schema)
-    assert reply.reasoning == wire.reasoning
+    reply = ask(served, surface, output, headers, max_tokens=len(ids) + 64, response_format=schema)
+    assert reply.reasoning == output.reasoning
     assert json.loads(reply.content) in ANSWERS
 
 
@@ -201,11 +204,11 @@ def test_two_tokenizer_workers(servers: Servers, models: Any, tmp_path_factory: 
     patience = {"SGLANG_UVICORN_WORKER_HEALTHCHECK_TIMEOUT": "180"}
     with running(tmp_path_factory.mktemp("workers"), model, *args, env=patience) as server:
         served = Served(setup, server, tokenizer)
-        wires = [wire for wire in wires_of(setup.family) if wire.prompt == "turn"]
+        outputs = [output for output in outputs_of(setup.family) if output.prompt == "turn"]
         # Each request is a connection of its own, so that both workers get some.
-        for wire in wires * 2:
+        for output in outputs * 2:
             for surface in (chat, chat_stream):
-                assert visible(ask(served, surface, wire)) == visible(expected(wire)), wire.name
+                assert visible(ask(served, surface, output)) == visible(expected(output)), output.name
 
 
 def test_increments_of_several_tokens(servers: Servers, models: Any, tmp_path_factory: Any) -> None:
@@ -217,10 +220,10 @@ def test_increments_of_several_tokens(servers: Servers, models: Any, tmp_path_fa
     args = [*arguments(setup.family, setup.tool_parser), *options]
     with running(tmp_path_factory.mktemp("increments"), model, *args) as server:
         served = Served(setup, server, tokenizer)
-        for wire in wires_of(setup.family):
+        for output in outputs_of(setup.family):
             for name in SURFACES:
-                if name.endswith("stream") and can_ask(wire, name):
-                    assert visible(ask(served, SURFACES[name], wire)) == visible(expected(wire)), wire.name
+                if name.endswith("stream") and can_ask(output, name):
+                    assert visible(ask(served, SURFACES[name], output)) == visible(expected(output)), output.name
 
 
 def test_a_foreign_tokenizer_stops_the_start(servers: Servers, models: Any, tmp_path_factory: Any) -> None:

@@ -1,0 +1,1 @@
+"""The grammars: runs of text and markers in, events out."""

@@ -1,0 +1,1 @@
+"""Reading text and token ids: plain runs and markers."""

@@ -1,0 +1,343 @@
+"""Token ids beside the text: which spelling of a marker is a control token, and which was only written out.
+
+Theory of operation. The text decides where things stand; ids only say what is real (SPEC section 2, law 5). The
+fed ids are cut at control ids and the runs between them decoded, which gives a second copy of the output in
+which every marker spelling is known to be real or quoted. Those spellings wait in a queue; each spelling that
+the text brings takes the next one. Text may lag behind the ids, so the queue may be ahead, never behind. Ids
+wait undecoded until a spelling turns up; those of plain text are forgotten once their text must have come, so that
+plain text costs no decoding.
+"""
+
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from vllm_reasoning_ext.core.families import Family, get_family
+from vllm_reasoning_ext.core.limits import IDS_KEPT, IDS_PENDING_MAX, TEXT_LAG_MAX
+from vllm_reasoning_ext.core.reading.markers import MarkerSet
+
+Decode = Callable[[list[int]], str]
+
+_UTF8_TAIL = 4
+"""Token ids that an incomplete character at the end of a batch can hold, one a byte."""
+
+
+class _Spelling(NamedTuple):
+    marker: str
+    real: bool | None  # None: the tokenizer has no id for this marker, so the text decides
+    position: int
+
+
+class Plan(NamedTuple):
+    """What the ids of one tokenizer mean for one family; made once per tokenizer."""
+
+    by_id: Mapping[int, str]  # control tokens
+    parts: Mapping[str, list[tuple[int, int]]]  # marker -> the spans in it that must be control tokens
+    known: frozenset[str]  # markers that ids can vouch for
+
+
+class IdTrack:
+    """Follows the ids of one output and answers for each marker spelling in the text.
+
+    Args:
+        markers: the spellings that the text is searched for (shared with the lexer).
+        plan: what the ids of this tokenizer mean for the family.
+        decode: ids -> text for a run of ordinary ids.
+    """
+
+    __slots__ = (
+        "_adrift",
+        "_base",
+        "_broken",
+        "_by_id",
+        "_decode",
+        "_length",
+        "_markers",
+        "_parts",
+        "_pending",
+        "_queue",
+        "_spans",
+        "_tail",
+        "_tail_at",
+        "known",
+        "plain",
+    )
+
+    def __init__(self, markers: MarkerSet, plan: Plan, decode: Decode) -> None:
+        self._by_id, self._parts, self.known = plan
+        self._decode = decode
+        self._markers = markers
+        self._pending: list[int] = []
+        self._queue: deque[_Spelling] = deque()
+        self._tail = ""  # decoded text not searched yet: it may hold the beginning of a spelling
+        self._tail_at = 0  # where it stands in the decoded output, in characters
+        self._length = 0  # characters decoded so far
+        self._spans: set[tuple[int, int]] = set()  # where the control tokens of the tail stand
+        self._base = 0  # how far decoded and fed text have drifted apart at the last match
+        self._broken = False  # the tokenizer could not decode an id
+        self._adrift = False  # ids have been forgotten since, so that is not known
+        self.plain = True  # the lexer has met no character that a marker begins with since the last reading
+
+    def push(self, token_ids: Iterable[int]) -> bool:
+        """Take the ids of one delta; they are copied.
+
+        Returns:
+            False when the text has fallen so far behind that the two no longer belong together.
+        """
+        if self._broken or len(self._queue) > TEXT_LAG_MAX:
+            return False
+        # Before the new ids: the text of those that came earlier has come, but for what it may lag behind.
+        if len(self._pending) > IDS_PENDING_MAX:
+            if not self._drop():
+                self._read()
+            self.plain = True
+        self._pending.extend(token_ids)
+        return True
+
+    def verdict(self, marker: str, position: int) -> bool | None:
+        """Say whether the spelling at `position` (characters of fed text) is a control token.
+
+        Returns:
+            True or False; None when decoded ids and text disagree.
+        """
+        if not self._read() or not self._queue:
+            return None
+        spelling = self._queue.popleft()
+        drift = spelling.position - position - self._base
+        if spelling.marker != marker or (abs(drift) > TEXT_LAG_MAX and not self._adrift):
+            return None
+        self._base += drift
+        self._adrift = False
+        return bool(spelling.real) if marker in self.known else True
+
+    def leftover(self) -> list[str]:
+        """List the control tokens whose text never came, in order (trimmed stop tokens)."""
+        if not self._read():
+            return []
+        return [s.marker for s in self._queue if s.real]
+
+    def _read(self) -> bool:
+        """Decode what is pending and queue the spellings in it; False when the tokenizer cannot decode it."""
+        try:
+            self._decode_pending()
+        except Exception:
+            # Ids that no vocabulary has: whatever a tokenizer raises for them, the text decides then.
+            self._pending.clear()
+            self._queue.clear()
+            self._broken = True
+        return not self._broken
+
+    def _decode_pending(self) -> None:
+        pending, run, done = self._pending, [], 0
+        pieces = [self._tail]
+        length = self._length
+        for index, number in enumerate(pending):
+            text = self._by_id.get(number)
+            if text is None:
+                run.append(number)
+                continue
+            if run:
+                pieces.append(self._decode(run))
+                length += len(pieces[-1])
+                run = []
+            pieces.append(text)
+            self._spans.add((length, length + len(text)))
+            length += len(text)
+            done = index + 1
+        if run:
+            text, used = self._complete(run)
+            pieces.append(text)
+            length += len(text)
+            done += used
+        del pending[:done]
+        self._tail, self._length = "".join(pieces), length
+        self._search()
+
+    def _drop(self) -> bool:
+        """Forget ids whose text has come and held no marker; False where they have to be decoded after all."""
+        if not self.plain or self._tail or not self._by_id.keys().isdisjoint(self._pending):
+            return False
+        del self._pending[:-IDS_KEPT]
+        # How long their text was is not known, so the next spelling settles anew how far the two are apart.
+        self._adrift = True
+        return True
+
+    def _complete(self, run: list[int]) -> tuple[str, int]:
+        """Decode a run but for an incomplete character at its end; return the text and the ids used."""
+        text = self._decode(run)
+        for cut in range(1, min(_UTF8_TAIL, len(run) - 1) + 1 if text.endswith("\ufffd") else 1):
+            shorter = self._decode(run[:-cut])
+            if not shorter.endswith("\ufffd"):
+                return shorter, len(run) - cut
+        # All of it may be the beginning of one character, read again before its other bytes have come.
+        return ("", 0) if text.endswith("\ufffd") and len(run) <= _UTF8_TAIL else (text, len(run))
+
+    def _search(self) -> None:
+        tail, at = self._tail, 0
+        while True:
+            start, end = self._markers.find(tail, at)
+            if start < 0:
+                break
+            marker = tail[start:end]
+            real = self._real(marker, self._tail_at + start)
+            self._queue.append(_Spelling(marker, real, self._tail_at + start))
+            at = start + 1 if real is False else end  # as the lexer does
+        at = self._markers.partial(tail, at)
+        self._tail = tail[at:]
+        self._tail_at += at
+        if self._spans:
+            self._spans = {span for span in self._spans if span[0] >= self._tail_at}
+
+    def _real(self, marker: str, position: int) -> bool | None:
+        pieces = self._parts.get(marker)
+        if pieces is None:
+            return None
+        return all((position + start, position + end) in self._spans for start, end in pieces)
+
+
+class CountTrack:
+    """Stands in for `IdTrack` where no tokenizer can decode: counts ids instead of placing them.
+
+    A spelling is real while unmatched ids of its marker remain (SPEC section 2, law 5: approximate, and exempt
+    from the chunk law).
+    """
+
+    __slots__ = ("_by_id", "_open", "_parts", "known", "plain")
+
+    def __init__(self, family: Family, markers: MarkerSet, ids: Mapping[str, int]) -> None:
+        self._by_id = {number: text for text, number in ids.items()}
+        self._parts = {m: [m[a:b] for a, b in spans] for m, spans in _parts(family, ids).items()}
+        self.known = frozenset(m for m in markers.spellings if m in self._parts)
+        self._open: dict[str, int] = {}
+        self.plain = True  # as IdTrack's; nothing follows from it here
+
+    def push(self, token_ids: Iterable[int]) -> bool:
+        for number in token_ids:
+            text = self._by_id.get(number)
+            if text is not None:
+                # Deleted and set again, so that the dict keeps the order of arrival.
+                self._open[text] = self._open.pop(text, 0) + 1
+        return True
+
+    def verdict(self, marker: str, position: int) -> bool | None:
+        pieces = self._parts.get(marker)
+        if pieces is None:
+            return True
+        if any(not self._open.get(piece) for piece in pieces):
+            return False
+        for piece in pieces:
+            self._open[piece] -= 1
+        return True
+
+    def leftover(self) -> list[str]:
+        return [text for text, count in self._open.items() for _ in range(min(count, 1)) if text in self.known]
+
+
+def _parts(family: Family, ids: Mapping[str, int]) -> dict[str, list[tuple[int, int]]]:
+    """Map each marker that ids can vouch for to the spans in it that must be control tokens."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    composite = dict(family.parts)
+    for marker in family.markers:
+        if marker in ids:
+            found[marker] = [(0, len(marker))]
+            continue
+        spans, at = [], 0
+        for piece in composite.get(marker, ()):
+            start = marker.index(piece, at)
+            at = start + len(piece)
+            if piece in ids:
+                spans.append((start, at))
+        if spans:
+            found[marker] = spans
+    return found
+
+
+_CACHE: "weakref.WeakKeyDictionary[Any, dict[tuple[str, ...], dict[str, int]]]" = weakref.WeakKeyDictionary()
+
+
+def marker_ids(family: str | Family, tokenizer: Any) -> dict[str, int]:
+    """Resolve the family's control tokens in a tokenizer, once per tokenizer.
+
+    Args:
+        family: a family or its name.
+        tokenizer: anything with `convert_tokens_to_ids` (transformers) or `token_to_id` (tokenizers) and
+            `decode`. Its whole vocabulary is never asked for: that costs 0.2 s on a large one.
+
+    Returns:
+        control token text -> id, only those whose id decodes back to the text (an unknown token's id does not).
+    """
+    record = get_family(family) if isinstance(family, str) else family
+    return _resolve(tokenizer, record.control)
+
+
+def single_ids(tokenizer: Any, texts: tuple[str, ...]) -> frozenset[int]:
+    """List the ids of those texts that are one token each, resolved once per tokenizer."""
+    return frozenset(_resolve(tokenizer, texts).values())
+
+
+def _resolve(tokenizer: Any, texts: tuple[str, ...]) -> dict[str, int]:
+    try:
+        cached = _CACHE.setdefault(tokenizer, {})
+    except TypeError:  # not hashable, or not weakly referable
+        cached = {}
+    if texts not in cached:
+        decode = decoder(tokenizer)
+        cached[texts] = {t: n for t in texts if (n := _single_id(tokenizer, decode, t)) is not None}
+    return cached[texts]
+
+
+def _single_id(tokenizer: Any, decode: Decode, text: str) -> int | None:
+    lookup = getattr(tokenizer, "convert_tokens_to_ids", None) or getattr(tokenizer, "token_to_id", None)
+    number = lookup(text) if lookup is not None else None
+    if not isinstance(number, int) or decode([number]).strip() != text.strip():
+        return None
+    return number
+
+
+def decoder(tokenizer: Any) -> Decode:
+    """Build a plain `ids -> text` from a tokenizer: special tokens kept, no cleaning up of spaces."""
+
+    def decode(ids: list[int]) -> str:
+        return str(tokenizer.decode(ids, skip_special_tokens=False))
+
+    return decode
+
+
+# A plan must not hold its tokenizer, or neither would ever be freed.
+_PLANS: "weakref.WeakKeyDictionary[Any, dict[Family, Plan]]" = weakref.WeakKeyDictionary()
+
+
+def make_plan(family: Family, ids: Mapping[str, int]) -> Plan:
+    """Prepare what an `IdTrack` needs of a tokenizer.
+
+    Args:
+        family: whose markers are looked for.
+        ids: control token text -> id.
+    """
+    parts = _parts(family, ids)
+    return Plan({number: text for text, number in ids.items()}, parts, frozenset(parts))
+
+
+def _plan(family: Family, tokenizer: Any) -> Plan:
+    try:
+        known = _PLANS.setdefault(tokenizer, {})
+    except TypeError:  # not hashable, or not weakly referable
+        known = {}
+    plan = known.get(family)
+    if plan is None:
+        plan = known[family] = make_plan(family, marker_ids(family, tokenizer))
+    return plan
+
+
+def make_track(
+    family: Family, markers: MarkerSet, tokenizer: Any, ids: Mapping[str, int] | None
+) -> IdTrack | CountTrack | None:
+    """Build the track for one output; None when neither tokenizer nor ids can vouch for a marker."""
+    if tokenizer is None:
+        return CountTrack(family, markers, ids) if ids else None
+    if ids:
+        plan = make_plan(family, {**marker_ids(family, tokenizer), **ids})
+    else:
+        plan = _plan(family, tokenizer)
+    return IdTrack(markers, plan, decoder(tokenizer)) if plan.by_id else None

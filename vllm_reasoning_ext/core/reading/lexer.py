@@ -1,0 +1,170 @@
+"""Cutting the fed text into plain runs and markers, with or without token ids."""
+
+import logging
+from collections.abc import Iterable
+from typing import Protocol
+
+from vllm_reasoning_ext.core.reading.ids import CountTrack, IdTrack
+from vllm_reasoning_ext.core.reading.markers import MarkerSet
+
+_log = logging.getLogger(__name__)
+
+
+class Grammar(Protocol):
+    """What a lexer feeds: runs of plain text and markers, in order."""
+
+    def text(self, text: str) -> None: ...
+
+    def marker(self, marker: str, text: str, real: bool) -> None:
+        """Take a marker.
+
+        Args:
+            marker: its spelling.
+            text: the spelling, or "" for a control token whose text never came.
+            real: True when a token id vouches for it, False when only the text says so.
+        """
+
+
+class Observer(Protocol):
+    """Who is told how spellings were read, for people who ask why; unset, it costs nothing."""
+
+    def spelling(self, marker: str, position: int, real: bool | None) -> None:
+        """Hear of a spelling.
+
+        Args:
+            marker: the spelling.
+            position: where it begins, in characters of the text fed so far.
+            real: True when a token id vouches for it, False when only the text says so, None when it is plain text.
+        """
+
+    def text_alone(self, why: str) -> None:
+        """Hear that the ids no longer count from here on."""
+
+
+class Lexer:
+    """Turns deltas into `Grammar` calls; holds nothing but a tail that may become a marker.
+
+    Args:
+        markers: the spellings to look for.
+        grammar: where runs and markers go.
+        track: the ids' side, or None where the text decides alone.
+        only_real: markers that count only when an id vouches for them, once ids are there.
+        closing: markers that may lack their text at the end of the output (trimmed stop tokens).
+    """
+
+    __slots__ = ("_closing", "_grammar", "_markers", "_only_real", "_position", "held", "observer", "track", "used_ids")
+
+    def __init__(
+        self,
+        markers: MarkerSet,
+        grammar: Grammar,
+        track: IdTrack | CountTrack | None = None,
+        only_real: frozenset[str] = frozenset(),
+        closing: frozenset[str] = frozenset(),
+    ) -> None:
+        self._closing = closing
+        self._markers = markers
+        self._grammar = grammar
+        self._only_real = only_real
+        self._position = 0  # characters handed on so far
+        self.track = track
+        self.observer: Observer | None = None
+        self.held = ""
+        self.used_ids = False
+
+    def feed(self, text: str, token_ids: Iterable[int] | None) -> None:
+        if self.track is not None:
+            self._take_ids(text, token_ids)
+        buffer = self.held + text if self.held else text
+        if not buffer:
+            return
+        if self._markers.absent(buffer):
+            self.held = ""
+            self._position += len(buffer)
+            self._grammar.text(buffer)
+            return
+        if self.track is not None:
+            self.track.plain = False
+        base, plain, at = self._position, 0, 0
+        while True:
+            start, end = self._markers.find(buffer, at)
+            if start < 0:
+                break
+            marker = buffer[start:end]
+            real = self._verdict(marker, base + start)
+            if self.observer is not None:
+                self.observer.spelling(marker, base + start, real)
+            if real is None:
+                # A quoted spelling may share characters with a real one: `[e~` before the token `[e~[`.
+                quoted = self.track is not None and marker in self.track.known
+                at = start + 1 if quoted else end
+                continue
+            at = end
+            if start > plain:
+                self._grammar.text(buffer[plain:start])
+            self._grammar.marker(marker, marker, real)
+            plain = end
+        hold = self._markers.partial(buffer, at)
+        if hold > plain:
+            self._grammar.text(buffer[plain:hold])
+        self.held = buffer[hold:]
+        self._position = base + hold
+
+    def skip(self, text: str, token_ids: Iterable[int] | None) -> bool:
+        """Take a delta that needs no looking at; its text does not go through the grammar.
+
+        Returns:
+            False when its ids change how the text is read, so that it must be fed after all.
+        """
+        if self.track is not None:
+            if token_ids is None or not self.track.push(token_ids):
+                return False
+            self.used_ids = True
+        self._position += len(text)
+        return True
+
+    def finish(self) -> None:
+        """Release the held tail as text, then the control tokens whose text never came."""
+        if self.held:
+            self._grammar.text(self.held)
+            self._position += len(self.held)
+            self.held = ""
+        if self.track is not None and self.used_ids:
+            leftover = self.track.leftover()
+            if all(marker in self._closing for marker in leftover):
+                for marker in leftover:
+                    if self.observer is not None:
+                        self.observer.spelling(marker, self._position, True)
+                    self._grammar.marker(marker, "", True)
+            else:
+                # More than a trimmed stop token: the markers were taken out of the text on its way here.
+                self._give_up("control tokens of the output have no text")
+
+    def _take_ids(self, text: str, token_ids: Iterable[int] | None) -> None:
+        assert self.track is not None
+        if token_ids is None:
+            if text:
+                self._give_up("a text delta came without token ids" if self.used_ids else "")
+        elif self.track.push(token_ids):
+            self.used_ids = True
+        else:
+            self._give_up("the text is too far behind the token ids")
+
+    def _verdict(self, marker: str, position: int) -> bool | None:
+        """Say whether a spelling is real (True), counts by its text (False) or is plain text (None)."""
+        if self.track is None:
+            return False
+        verdict = self.track.verdict(marker, position)
+        if verdict is None:
+            self._give_up("token ids and text disagree")
+            return False
+        if marker not in self.track.known:
+            return None if marker in self._only_real else False
+        return True if verdict else None
+
+    def _give_up(self, why: str) -> None:
+        self.track = None
+        if why and self.observer is not None:
+            self.observer.text_alone(why)
+        if why:
+            _log.info("splitting by text from here on: %s", why)

@@ -1,0 +1,258 @@
+"""Hooks into SGLang's serving code: the prompt, the token ids and the special tokens reach our detectors.
+
+Each hook does one thing, only for our parser names, and never raises: without a hook (another SGLang, a moved
+method) the detectors fall back to the text and to SGLang's own guess of the start state.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing
+from contextvars import ContextVar
+from functools import partial
+from pkgutil import resolve_name
+from typing import Any, Final
+
+from vllm_reasoning_ext.core.count import ReasoningTokenCounter
+from vllm_reasoning_ext.core.families import Family
+from vllm_reasoning_ext.core.start import start_state
+from vllm_reasoning_ext.engines.logs import sglang_log as log
+from vllm_reasoning_ext.engines.sglang import output as sglang_output
+from vllm_reasoning_ext.engines.sglang.detector import (
+    PromptFacts,
+    SglangDetector,
+    family_of,
+    needs_special_tokens,
+)
+from vllm_reasoning_ext.engines.sglang.output import Output
+from vllm_reasoning_ext.engines.vocabulary import vocabulary
+
+FACTS: Final = "_vllm_reasoning_ext"
+"""The private attribute that carries an API request's PromptFacts, and an engine request's Counting."""
+
+_OPENAI: Final = "sglang.srt.entrypoints.openai."
+_CHAT: Final = _OPENAI + "serving_chat.OpenAIServingChat."
+
+Counting = Callable[[], ReasoningTokenCounter]
+"""Makes the counter of one choice; there is one for each request that our parsers split."""
+
+_counting: ContextVar[Counting | None] = ContextVar("vllm_reasoning_ext_sglang_counting", default=None)
+
+
+def quietly(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep a fault of ours out of the request: it is logged, and SGLang goes on as without us."""
+
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return hook(*args, **kwargs)
+        except Exception:
+            log.exception("vllm-reasoning-ext: the hook %s failed", hook.__name__)
+            return None
+
+    return guarded
+
+
+# The prompt.
+
+
+@quietly
+def after_convert(result: Any, serving: Any, *_: Any, **__: Any) -> None:
+    """Read a chat or Anthropic request's prompt (AFTER `_convert_to_internal_request`)."""
+    family = family_of(serving.reasoning_parser)
+    if family is None:
+        return
+    generate, request = result
+    prompt = generate.text if isinstance(generate.text, str) else generate.input_ids
+    generate.require_reasoning = _bind(serving, family, request, prompt, generate.require_reasoning)
+    # Chat converts in a thread, whose context variables are lost; the request for the engine is passed on.
+    setattr(generate, FACTS, _counting.get())
+
+
+async def around_make_request(
+    original: Callable[..., Any], serving: Any, request: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Read a Responses request's prompt (AROUND the coroutine `_make_request`)."""
+    made = await original(serving, request, *args, **kwargs)
+    _read_response_request(made, serving, request)
+    return made
+
+
+@quietly
+def _read_response_request(made: Any, serving: Any, request: Any) -> None:
+    family = family_of(serving.reasoning_parser)
+    if family is None:
+        return
+    _, _, (prompt, *_rest), processed = made
+    processed.require_reasoning = _bind(serving, family, request, prompt, processed.require_reasoning)
+
+
+def _bind(serving: Any, family: Family, request: Any, prompt: Any, guess: bool) -> bool:
+    """Attach the prompt's facts to a request.
+
+    Returns:
+        whether the output has to leave a thought (or a header) before a structured answer may begin.
+    """
+    tokenizer = serving.tokenizer_manager.tokenizer
+    start = start_state(
+        prompt if isinstance(prompt, str) else None,
+        family.name,
+        prompt_token_ids=None if isinstance(prompt, str) else prompt,
+        tokenizer=tokenizer,
+    )
+    tools = bool(request.tools) and request.tool_choice != "none"
+    setattr(request, FACTS, PromptFacts(start, tools, serving.tool_call_parser))
+    known = vocabulary(family, tokenizer)
+    _counting.set(partial(ReasoningTokenCounter, family, known.ids, start, known.decode, tools))
+    # Undecided means that the model chooses; then the request's own switch is the best guess there is.
+    return {"reasoning": True, "header": True, "content": False}.get(start.kind, bool(guess))
+
+
+@quietly
+def after_parser_init(_result: Any, parser: Any, *args: Any, **kwargs: Any) -> None:
+    """Hand the prompt's facts to a new detector (AFTER `ReasoningParser.__init__`)."""
+    detector = parser.detector
+    request = kwargs.get("request", args[3] if len(args) > 3 else None)
+    facts = getattr(request, FACTS, None)
+    if isinstance(detector, SglangDetector) and facts is not None:
+        detector.bind(facts)
+
+
+@quietly
+def after_skip_special_tokens(_result: Any, serving: Any, request: Any, *_: Any, **__: Any) -> None:
+    """Keep the markers in the text (AFTER `_patch_reasoning_skip_special_tokens`, which goes by name)."""
+    family = family_of(serving.reasoning_parser)
+    if family is not None and needs_special_tokens(family, serving.tokenizer_manager.tokenizer):
+        request.skip_special_tokens = False
+
+
+@quietly
+def after_native_history(result: Any, serving: Any, *_: Any, **__: Any) -> bool | None:
+    """Give earlier thoughts to a channel template as such (AFTER `supports_native_reasoning_history`).
+
+    Anthropic clients send their thoughts back. SGLang would wrap them in our markers and put them into the
+    answer's text; inside a channel of its own that is no thought but markup.
+    """
+    family = family_of(serving.reasoning_parser)
+    if result or family is None or family.grammar == "marker":
+        return None
+    template = serving.tokenizer_manager.tokenizer.chat_template
+    return "reasoning_content" in str(template) or None
+
+
+# The output's token ids.
+
+
+async def _watched(stream: AsyncGenerator[Any, None], counting: Counting, increments: bool) -> AsyncIterator[Any]:
+    # Set anew in the task that reads the stream and then parses, see `after_convert`.
+    _counting.set(counting)
+    outputs: dict[int, tuple[Output, ReasoningTokenCounter]] = {}
+    # Closed together with ours: SGLang releases a request whose client has gone when its generator is closed.
+    async with aclosing(stream):
+        async for out in stream:
+            sglang_output.set_current(None)
+            _show(out, outputs, counting, increments)
+            yield out
+
+
+@quietly
+def _show(
+    out: Any, outputs: dict[int, tuple[Output, ReasoningTokenCounter]], counting: Counting, increments: bool
+) -> None:
+    """Take over one item of the stream, count its reasoning tokens, and show it to the detector."""
+    for index, item in _items(out):
+        if index not in outputs:
+            outputs[index] = Output(), counting()
+        output, counter = outputs[index]
+        new = output.take(item, increments=increments)
+        if item is out:
+            sglang_output.set_current(output)
+        # The scheduler counts by a switch and one marker; the split knows better.
+        item["meta_info"]["reasoning_tokens"] = counter.feed(output.ids[len(output.ids) - new :])
+
+
+def _items(out: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    """List the choices in one item of the token stream: streams give one, a whole `n > 1` reply a list."""
+    if isinstance(out, dict):
+        yield out.get("index") or 0, out
+    elif isinstance(out, list):
+        yield from ((index, item) for index, item in enumerate(out) if isinstance(item, dict))
+
+
+def around_generate(original: Callable[..., Any], manager: Any, obj: Any, *args: Any, **kwargs: Any) -> Any:
+    """Watch the token stream of a request of ours (AROUND `TokenizerManager.generate_request`)."""
+    stream = original(manager, obj, *args, **kwargs)
+    counting = getattr(obj, FACTS, None) or _counting.get()
+    if counting is None:
+        return stream
+    increments = getattr(manager, "incremental_streaming_output", False) and getattr(obj, "stream", False)
+    return _watched(stream, counting, bool(increments))
+
+
+@quietly
+def after_decode(_result: Any, serving: Any, item: Any, *_: Any, **__: Any) -> None:
+    """Show a whole reply's choice to the detector that is made for it next (AFTER `_decode_response`)."""
+    if family_of(serving.reasoning_parser) is None:
+        return
+    output = Output()
+    output.take(item)
+    sglang_output.set_current(output)
+
+
+# The tool parser after us.
+
+MOST_STEPS: Final = 256
+"""Calls of a tool parser for one delta; more means that it repeats itself."""
+
+
+def around_tool_chunk(original: Callable[..., Any], parser: Any, text: str, *args: Any, **kwargs: Any) -> Any:
+    """Let a tool parser finish a delta (AROUND `FunctionCallParser.parse_stream_chunk`).
+
+    Most of SGLang's tool parsers take one step a delta, a name or its arguments, for they count on one token
+    at a time. A call that we held back comes whole: they are asked again, without text, until they are done.
+    """
+    answer, calls = original(parser, text, *args, **kwargs)
+    if _counting.get() is None:
+        return answer, calls
+    steps = 0
+    more = bool(calls)
+    while more and steps < MOST_STEPS:
+        further, next_calls = original(parser, "")
+        answer, calls = (answer or "") + (further or ""), [*calls, *next_calls]
+        more, steps = bool(further or next_calls), steps + 1
+    return answer, calls
+
+
+HOOKS: Final[tuple[tuple[str, Callable[..., Any], str], ...]] = (
+    ("sglang.srt.parser.reasoning_parser.ReasoningParser.__init__", after_parser_init, "AFTER"),
+    (_CHAT + "_convert_to_internal_request", after_convert, "AFTER"),
+    (_CHAT + "_patch_reasoning_skip_special_tokens", after_skip_special_tokens, "AFTER"),
+    (_CHAT + "_decode_response", after_decode, "AFTER"),
+    (_CHAT + "supports_native_reasoning_history", after_native_history, "AFTER"),
+    (_OPENAI + "serving_responses.OpenAIServingResponses._make_request", around_make_request, "AROUND"),
+    ("sglang.srt.managers.tokenizer_manager.TokenizerManager.generate_request", around_generate, "AROUND"),
+    (
+        "sglang.srt.function_call.function_call_parser.FunctionCallParser.parse_stream_chunk",
+        around_tool_chunk,
+        "AROUND",
+    ),
+)
+
+
+def install() -> list[str]:
+    """Register the hooks whose targets this SGLang has; SGLang applies them after all plugins ran.
+
+    Returns:
+        the targets that were not found.
+    """
+    from sglang.srt.plugins.hook_registry import HookRegistry, HookType
+
+    missing = []
+    for target, hook, kind in HOOKS:
+        try:
+            owner, _, method = target.rpartition(".")
+            found = hasattr(resolve_name(owner), method)
+        except Exception:  # a module that is gone, or one that cannot be imported here
+            found = False
+        if found:
+            HookRegistry.register(target, hook, HookType[kind])
+        else:
+            missing.append(target)
+    return missing

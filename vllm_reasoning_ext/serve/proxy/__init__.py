@@ -1,0 +1,1 @@
+"""The reverse proxy: response translation in front of any server."""
