@@ -24,6 +24,9 @@ SWITCH_TAIL = re.compile(rf"(?:to={_NAME}{{0,{ATEM_NAME_MAX}}}|to|t)\Z")
 SWITCH_REACH = len("to=") + ATEM_NAME_MAX
 SWITCH = re.compile(rf"to=({_NAME}{{1,{ATEM_NAME_MAX}}})\Z")
 _RECIPIENT = re.compile(rf"to=({_NAME}+)")
+_ROLES = ("assistant", "user", "system", "developer", "tool")
+_ROLE_BEGUN = "|".join(sorted({role[:n] for role in _ROLES for n in range(1, len(role) + 1)}, key=lambda p: -len(p)))
+_HEADER_BEGUN = re.compile(rf"\s*(?:{_ROLE_BEGUN})?(?:\s*(?:to={_NAME}*\s*|to|t))?\s*\Z")
 
 
 class State(Enum):
@@ -161,7 +164,7 @@ class AtemGrammar:
 
     def finish(self) -> None:
         if self.state is State.HEADER:
-            if self._prompt_header and not self._touched:
+            if (self._prompt_header and not self._touched) or not _HEADER_BEGUN.match(self._header):
                 self._no_header()
             else:
                 self._cut_header()

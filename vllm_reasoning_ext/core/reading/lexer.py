@@ -1,10 +1,11 @@
 """Cutting the fed text into plain runs and markers, with or without token ids."""
 
 import logging
+from collections import deque
 from collections.abc import Iterable
 from typing import Protocol
 
-from vllm_reasoning_ext.core.reading.ids import CountTrack, IdTrack
+from vllm_reasoning_ext.core.reading.ids import CONTEXT, CountTrack, IdTrack
 from vllm_reasoning_ext.core.reading.markers import MarkerSet
 
 _log = logging.getLogger(__name__)
@@ -52,7 +53,18 @@ class Lexer:
         closing: markers that may lack their text at the end of the output (trimmed stop tokens).
     """
 
-    __slots__ = ("_closing", "_grammar", "_markers", "_only_real", "_position", "held", "observer", "track", "used_ids")
+    __slots__ = (
+        "_closing",
+        "_grammar",
+        "_markers",
+        "_only_real",
+        "_position",
+        "_recent",
+        "held",
+        "observer",
+        "track",
+        "used_ids",
+    )
 
     def __init__(
         self,
@@ -67,6 +79,8 @@ class Lexer:
         self._grammar = grammar
         self._only_real = only_real
         self._position = 0  # characters handed on so far
+        # The last texts, for comparing them with the ids: each has a character at least.
+        self._recent: deque[str] = deque(maxlen=CONTEXT)
         self.track = track
         self.observer: Observer | None = None
         self.held = ""
@@ -81,6 +95,7 @@ class Lexer:
         if self._markers.absent(buffer):
             self.held = ""
             self._position += len(buffer)
+            self._recent.append(buffer)
             self._grammar.text(buffer)
             return
         if self.track is not None:
@@ -91,7 +106,7 @@ class Lexer:
             if start < 0:
                 break
             marker = buffer[start:end]
-            real = self._verdict(marker, base + start)
+            real = self._verdict(marker, base + start, buffer[plain:start])
             if self.observer is not None:
                 self.observer.spelling(marker, base + start, real)
             if real is None:
@@ -101,11 +116,17 @@ class Lexer:
                 continue
             at = end
             if start > plain:
+                self._recent.append(buffer[plain:start])
                 self._grammar.text(buffer[plain:start])
             self._grammar.marker(marker, marker, real)
             plain = end
+            if real:
+                self._recent.clear()
+            else:
+                self._recent.append(marker)
         hold = self._markers.partial(buffer, at)
         if hold > plain:
+            self._recent.append(buffer[plain:hold])
             self._grammar.text(buffer[plain:hold])
         self.held = buffer[hold:]
         self._position = base + hold
@@ -121,6 +142,7 @@ class Lexer:
                 return False
             self.used_ids = True
         self._position += len(text)
+        self._recent.append(text)
         return True
 
     def finish(self) -> None:
@@ -150,11 +172,12 @@ class Lexer:
         else:
             self._give_up("the text is too far behind the token ids")
 
-    def _verdict(self, marker: str, position: int) -> bool | None:
+    def _verdict(self, marker: str, position: int, since: str) -> bool | None:
         """Say whether a spelling is real (True), counts by its text (False) or is plain text (None)."""
         if self.track is None:
             return False
-        verdict = self.track.verdict(marker, position)
+        before = since if len(since) >= CONTEXT else "".join(self._recent) + since
+        verdict = self.track.verdict(marker, position, before[-CONTEXT:])
         if verdict is None:
             self._give_up("token ids and text disagree")
             return False
