@@ -281,9 +281,9 @@ def marker_ids(family: str | Family, tokenizer: Any) -> dict[str, int]:
     return _resolve(tokenizer, record.control)
 
 
-def single_ids(tokenizer: Any, texts: tuple[str, ...]) -> frozenset[int]:
-    """List the ids of those texts that are one token each, resolved once per tokenizer."""
-    return frozenset(_resolve(tokenizer, texts).values())
+def single_tokens(tokenizer: Any, texts: tuple[str, ...]) -> dict[str, int]:
+    """Map those texts that are one token each to their ids, resolved once per tokenizer."""
+    return _resolve(tokenizer, texts)
 
 
 def _resolve(tokenizer: Any, texts: tuple[str, ...]) -> dict[str, int]:
