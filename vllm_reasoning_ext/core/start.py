@@ -6,9 +6,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from vllm_reasoning_ext.core.events import REASONING, TOOL
+from vllm_reasoning_ext.core.events import REASONING
 from vllm_reasoning_ext.core.families import Family, get_family
-from vllm_reasoning_ext.core.grammar import atem, harmony
+from vllm_reasoning_ext.core.grammar.atem import MESSAGE
+from vllm_reasoning_ext.core.grammar.choose import channels_of
+from vllm_reasoning_ext.core.grammar.contract import Channels
 from vllm_reasoning_ext.core.grammar.marker import MarkerGrammar, State
 from vllm_reasoning_ext.core.grammar.sink import Sink
 from vllm_reasoning_ext.core.reading.ids import decoder, single_tokens
@@ -71,8 +73,9 @@ def start_state(
         decode = decoder(tokenizer)
         text = "" if found is not None else decode(list(ids))
         beginning = decode(list(ids[:_OPENER_IDS])) if record.thinking_switch else ""
-    if record.channels:
-        state = _channel_start(record, found)
+    channels = channels_of(record)
+    if channels is not None:
+        state = _channel_start(record, channels, found)
     else:
         state = _marker_start(record, found, text)
     if not _thinks(record, beginning):
@@ -154,29 +157,23 @@ def _read_region(record: Family, opener: str, region: str) -> StartState:
     return StartState("undecided", reason=f"{where} nothing but blanks")
 
 
-def _channel_start(record: Family, found: tuple[str, str] | None) -> StartState:
+def _channel_start(record: Family, channels: Channels, found: tuple[str, str] | None) -> StartState:
     """Read the text after the last header opener: an unfinished header, an open body, or a finished message."""
     if found is None:
         return _default(record, f"the prompt has no {record.turn_openers[0]!r}")
     region = found[1]
-    header, message, body = region.partition(atem.MESSAGE)
+    header, message, body = region.partition(MESSAGE)
     if any(closer in (body if message else region) for closer in record.closing):
         return replace(_UNDECIDED, reason="the prompt's last message is finished")
     if not message:
         return StartState("header", header=header, reason=f"the prompt ends inside the header {header!r}")
-    if record.grammar == "atem":
-        recipient = atem.recipient_of(header)
-        kind = atem.kind_of(recipient)
-    else:
-        recipient = harmony.tool_recipient(header)
-        channel = header.partition(harmony.CHANNEL)[2].strip()
-        kind = TOOL if recipient else harmony.kind_of(channel.split()[0] if channel else "")
+    kind, recipient = channels.body(header)
     why = f"the prompt ends inside the body of {header!r}"
     return StartState(
         "reasoning" if kind is REASONING else "content",
         answer_begun=kind is not REASONING and bool(body),
         header=header,
-        recipient=recipient if kind is TOOL else None,
+        recipient=recipient,
         body_begun=bool(body),
         reason=why,
     )

@@ -49,6 +49,22 @@ def kind_of(recipient: str | None) -> Kind:
     return CONTENT if word in ("", "user", "commentary", "assistant", "all", "final") else TOOL
 
 
+class AtemChannels:
+    """How an ATEM header is read outside of an output (`grammar.contract.Channels`)."""
+
+    inner: tuple[str, ...] = ()
+    answers = frozenset({CONTENT, TOOL})
+
+    def body(self, header: str) -> tuple[Kind, str | None]:
+        recipient = recipient_of(header)
+        kind = kind_of(recipient)
+        return kind, recipient if kind is TOOL else None
+
+    def switch(self, text: str) -> Kind | None:
+        found = SWITCH.search(text)
+        return kind_of(found.group(1)) if found else None
+
+
 class AtemGrammar:
     """Splits one output of muse_glimmer into `sink`.
 

@@ -73,6 +73,22 @@ def kind_of(channel: str) -> Kind:
     return REASONING if channel.lower() in _REASONING_CHANNELS else CONTENT
 
 
+class HarmonyChannels:
+    """How a harmony header is read outside of an output (`grammar.contract.Channels`)."""
+
+    inner: tuple[str, ...] = (CHANNEL, CONSTRAIN)
+    answers = frozenset({CONTENT})
+
+    def body(self, header: str) -> tuple[Kind, str | None]:
+        recipient = tool_recipient(header)
+        channel = header.partition(CHANNEL)[2].split()
+        return (kind_of(channel[0] if channel else "") if recipient is None else TOOL), recipient
+
+    def switch(self, text: str) -> Kind | None:
+        """Read a `<|message|>` without a `<|start|>`: the header that the text before it is."""
+        return self.body(text)[0]
+
+
 class HarmonyGrammar:
     """Splits one output of gpt_oss into `sink`.
 

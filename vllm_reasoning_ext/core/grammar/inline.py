@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from typing import Final
 
-from vllm_reasoning_ext.core.events import CONTENT, MARKER, Event
+from vllm_reasoning_ext.core.events import CONTENT, MARKER, Delta
+from vllm_reasoning_ext.core.grammar.contract import Observer
 from vllm_reasoning_ext.core.grammar.sink import Sink
 from vllm_reasoning_ext.core.grammar.tags import DEFAULT_TAGS, Needles, parse_tags
 from vllm_reasoning_ext.core.limits import BLANK_HOLD_MAX
@@ -123,8 +124,19 @@ class Inline:
         self._run_count = 0
         self._run_over = False
 
-    def feed(self, text: str) -> tuple[Event, ...]:
-        """Take the next characters and return the events they release.
+    # Inline tags are read in the text alone, and nobody asks what is kept back.
+    held = max_held = 0
+    ended_by = ""
+
+    def observe(self, observer: Observer) -> None:
+        """Tell nobody: there are no ids, so every spelling is read by its text."""
+
+    def feed(self, text: str, token_ids: Iterable[int] | None = None) -> Delta:
+        """Take the next characters and return what they release.
+
+        Args:
+            text: the characters.
+            token_ids: not looked at.
 
         Raises:
             RuntimeError: the text has been finished.
@@ -133,9 +145,9 @@ class Inline:
             raise RuntimeError("this splitter is finished: make a new one for the next text")
         if text:
             self._advance(self._tail + text if self._tail else text, final=False)
-        return self._sink.take()
+        return Delta(self._sink.take())
 
-    def finish(self) -> tuple[Event, ...]:
+    def finish(self) -> Delta:
         """Release what was held; the machine is then closed.
 
         Raises:
@@ -152,7 +164,7 @@ class Inline:
                 self._give_up()
         self._sink.close_reasoning()
         self._drop_blank()
-        return self._sink.take()
+        return Delta(self._sink.take())
 
     def _advance(self, text: str, *, final: bool) -> None:
         self._tail = ""

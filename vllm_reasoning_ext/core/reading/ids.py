@@ -116,7 +116,7 @@ class IdTrack:
         drift = spelling.position - position - self._base
         if spelling.marker != marker or (abs(drift) > TEXT_LAG_MAX and not self._adrift):
             return None
-        if not _same_text(spelling.before, before):
+        if spelling.before != before and not _same_text(spelling.before, before):
             return None
         self._base += drift
         self._adrift = False
@@ -147,7 +147,7 @@ class IdTrack:
             if text is None:
                 run.append(number)
                 continue
-            ordinary = self._run.push(run) + self._run.finish()
+            ordinary = self._run.end(run) if run or self._run.waits else ""
             start = length + len(ordinary)
             length = start + len(text)
             pieces += (ordinary, text)
@@ -195,7 +195,10 @@ class IdTrack:
         pieces = self._parts.get(marker)
         if pieces is None:
             return None
-        return all((position + start, position + end) in self._spans for start, end in pieces)
+        for start, end in pieces:  # noqa: SIM110 - this is asked of every spelling
+            if (position + start, position + end) not in self._spans:
+                return False
+        return True
 
 
 def _same_text(decoded: str, fed: str) -> bool:
