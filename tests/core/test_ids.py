@@ -286,7 +286,8 @@ def test_the_counter_on_calls_in_a_block(text: str, total: int) -> None:
     tokenizer = CharTokenizer.of_family("qwen3")
     start = Splitter("qwen3", force_reasoning=True).start
     counter = ReasoningTokenCounter("qwen3", marker_ids("qwen3", tokenizer), start, tokenizer.decode)
-    assert counter.feed([token.id for token in tokenizer.tokens(text)]) == total
+    counter.feed([token.id for token in tokenizer.tokens(text)])
+    assert counter.finish() == total
 
 
 @pytest.mark.parametrize("name", sorted(FAMILIES))

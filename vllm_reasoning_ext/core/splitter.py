@@ -8,6 +8,7 @@ from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.floor import Floor
 from vllm_reasoning_ext.core.grammar.contract import FamilyGrammar, make_grammar
 from vllm_reasoning_ext.core.grammar.inline import BUFFER_BYTES, Inline
+from vllm_reasoning_ext.core.grammar.roles import only_real
 from vllm_reasoning_ext.core.grammar.sink import Sink
 from vllm_reasoning_ext.core.reading.ids import make_track
 from vllm_reasoning_ext.core.reading.lexer import Lexer, Observer
@@ -124,9 +125,7 @@ class Splitter:
         grammar = make_grammar(record, self.start, self._sink, tools is not False)
         track = make_track(record, markers, tokenizer, marker_ids)
         self._grammar = grammar
-        self._lexer = Lexer(
-            markers, grammar, track, only_real=frozenset(record.end_of_sequence), closing=frozenset(record.closing)
-        )
+        self._lexer = Lexer(markers, grammar, track, only_real=only_real(record), closing=frozenset(record.closing))
         self._skip = self._lexer.skip
         self._firsts = markers.firsts
         self._advance = self._advance_family

@@ -122,15 +122,19 @@ def _read_region(record: Family, opener: str, region: str) -> StartState:
     if text:
         grammar.text(text)
     where = f"after the last {opener!r}"
-    if grammar.state is State.BLOCK:
+    if grammar.in_block:
         label = record.label if record.label and f"{record.opener}{record.label}" in region else ""
         begun = any(event.kind is REASONING for event in sink.events)
-        return StartState("reasoning", header=label, body_begun=begun, reason=f"{where} a block is open")
+        return StartState(
+            "reasoning", header=label, body_begun=begun, opener=grammar.opener, reason=f"{where} a block is open"
+        )
     # A head that holds something visible: it may be a label's beginning, for a prompt it is the answer's.
     begun = grammar.state is State.HEAD and bool(region.replace(record.closer, "").strip())
-    if grammar.state is State.ANSWER or begun:
+    if begun or grammar.in_answer:
         return StartState("content", answer_begun=True, reason=f"{where} the answer has begun")
-    if grammar.state is State.AFTER or record.closer in region:
+    if grammar.state is State.LEAD:
+        return StartState("content", opener=grammar.opener, reason=f"{where} the answer is opened")
+    if grammar.state in (State.AFTER, State.SWALLOWED):
         return StartState("content", reason=f"{where} the block is closed")
     return StartState("undecided", reason=f"{where} nothing but blanks")
 

@@ -17,6 +17,7 @@ class StartState:
         header: the unfinished header, or the open body's header, as the prompt has it (gemma4: the label).
         recipient: whom the open body is addressed to; a tool's name where the prompt ends inside a call.
         body_begun: the open block or body already has text in the prompt.
+        opener: the opener that the prompt wrote, of the block or of the answer; "" where none was seen.
         reason: why, in words, for people.
     """
 
@@ -25,4 +26,5 @@ class StartState:
     header: str = ""
     recipient: str | None = None
     body_begun: bool = False
+    opener: str = ""
     reason: str = ""

@@ -168,7 +168,7 @@ class AtemGrammar:
         self._flush_tail()
         if self.state is State.BODY:
             ended = self.ended_by
-            self._close("")
+            self._close("", cut=True)
             self.ended_by = "" if self._kind is REASONING else ended
         elif self._touched:
             self._sink.marker(self._run)
@@ -191,7 +191,8 @@ class AtemGrammar:
         written = opener + header + message
         if kind is TOOL:
             if synthetic:
-                self._sink.add(TOOL, START + (self._kept if "to=" in self._kept else ""), recipient)
+                prompted = START + (self._kept if "to=" in self._kept else "")
+                self._sink.tool(prompted, recipient, synthetic=True)
             self._sink.tool(written, recipient)
         else:
             self._sink.marker(written)
@@ -261,14 +262,16 @@ class AtemGrammar:
             self._end_run()
             self._sink.marker(text)
 
-    def _close(self, terminator: str) -> None:
-        """End the body; a tool slice is handed on with a terminator, added where the text has none."""
+    def _close(self, terminator: str, *, cut: bool = False) -> None:
+        """End the body; a tool slice is handed on with a terminator, added where the text has none.
+
+        Args:
+            terminator: its text, "" where the body ends without one.
+            cut: the output ends here, not the body.
+        """
         self.state = State.SEEK
         if self._kind is TOOL:
-            if terminator:
-                self._sink.tool(terminator, self._recipient)
-            else:
-                self._sink.add(TOOL, END_OF_MESSAGE, self._recipient)
+            self._sink.tool(terminator or END_OF_MESSAGE, self._recipient, ends=not cut, synthetic=not terminator)
             return
         self._sink.marker(terminator)
         if self._kind is REASONING:

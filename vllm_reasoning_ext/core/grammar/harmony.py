@@ -435,8 +435,9 @@ class HarmonyGrammar:
         self._bare = marker in CLOSERS
         if marker in CLOSERS:
             if self._kind is TOOL:
-                self._put(text)
+                self._sink.tool(text, self._recipient, ends=True)
             else:
                 self._sink.marker(text)
         else:
+            self._sink.next_slice(self._recipient)
             self._loose_marker(marker, text, real)

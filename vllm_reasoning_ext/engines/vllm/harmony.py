@@ -82,7 +82,7 @@ class Pieces:
 
     def read(self, events: Iterable[Event]) -> Iterator[Piece]:
         """Read the next events."""
-        for kind, text, synthetic, recipient in events:
+        for kind, text, synthetic, recipient, *_ in events:
             marked = self._at in self._markers
             self._at += 0 if synthetic else len(text)
             if kind is TOOL:
@@ -254,7 +254,7 @@ def _subclass(harmony: Any) -> type:
         def _message(self, turn: "_Turn", events: Iterable[Event], shows: bool, tools: bool) -> Any:
             events = tuple(events)
             found = DeltaMessage()
-            for kind, text, _, _ in events:
+            for kind, text, *_ in events:
                 if kind is REASONING and shows:
                     found.reasoning = (found.reasoning or "") + text
                 elif kind is CONTENT or (kind is TOOL and not tools):
