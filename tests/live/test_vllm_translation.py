@@ -28,13 +28,13 @@ SCRIPTS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["proxy", "middleware", "proxy before the CPU engine"])
+@pytest.fixture(scope="module", params=["proxy", "middleware"])
 def translated(request: pytest.FixtureRequest, start_vllm: Start) -> Iterator[tuple[Scripted, str]]:
     if request.param == "middleware":
         scripted = start_vllm("qwen3", "--middleware", MIDDLEWARE, env=POLICY)
         yield scripted, scripted.server.url
         return
-    scripted = start_vllm("qwen3", engine="engine" in request.param)
+    scripted = start_vllm("qwen3")
     with proxied(scripted.server.url, SETTINGS) as base:
         yield scripted, base
 
