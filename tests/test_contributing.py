@@ -81,7 +81,7 @@ def test_pre_commit_runs_what_make_lint_runs() -> None:
 
 def exists(name: str) -> bool:
     """Find a path in the checkout, or its end in the package."""
-    inside = (path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*"))
+    inside = (path.relative_to(PACKAGE.parent).as_posix() for path in PACKAGE.rglob("*"))
     return (ROOT / name).exists() or any(f"/{path}".endswith(f"/{name.rstrip('/')}") for path in inside)
 
 
