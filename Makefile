@@ -69,7 +69,7 @@ test-sglang: ## the same outputs in a real SGLang server on the CPU, contracts o
 	&& "$$PY" tests/twice.py $(SLOWEST) -m sglang tests/engines tests/live/sglang \
 	&& PYTHONPATH="$$(dirname "$$(dirname "$$PY")")/sglang-0.5.20" "$$PY" -m pytest tests/engines/test_sglang_*.py
 
-bench: ## cost per token inside vLLM, beside a do-nothing parser and vLLM's own (minutes)
+bench: ## cost per token inside vLLM, beside a do-nothing parser and vLLM's own (about 1 minute)
 	$(say)
 	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m benchmarks.vllm_delta
 
@@ -81,11 +81,11 @@ compat: ## the contract tests against vLLM 0.24, 0.28, 0.32 and 0.33; three whee
 	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m benchmarks.compat
 
 .PHONY: laws linear
-laws: venv ## the laws as properties, at least 20,000 examples (minutes)
+laws: venv ## the laws as properties, at least 20,000 examples (about 3 minutes)
 	$(say)
 	LAWS_PROFILE=laws $(BIN)/python -m pytest tests/laws
 
-linear: venv ## cost per character at 10 kB, 100 kB and 1 MB, every family, hostile text too (minutes)
+linear: venv ## cost per character at 10 kB, 100 kB and 1 MB, every family, hostile text too (about 5 minutes)
 	$(say)
 	$(BIN)/python -m benchmarks.linear -v
 
