@@ -2,6 +2,7 @@
 
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+
+from tests.support.patience import LOCAL_SECONDS
 
 TWICE: Final = Path(__file__).parent / "twice.py"
 
@@ -154,6 +157,10 @@ def server():
     Path("ended").touch()
 
 
+def test_passes():
+    pass
+
+
 def test_waits(server):
     time.sleep(60)
 """
@@ -166,8 +173,11 @@ def test_an_interrupt_waits_until_the_fixtures_have_ended(folder: Path) -> None:
     while not (folder / "started").exists():
         assert process.poll() is None
         time.sleep(0.05)
+    # What has passed is seen while the rest still runs.
+    assert select.select([process.stdout], [], [], LOCAL_SECONDS)[0]
     os.killpg(process.pid, signal.SIGINT)
     said, _ = process.communicate()
+    assert said.startswith(".")
     assert process.returncode == 2
     assert (folder / "ended").exists()
     assert "twice:" not in said
