@@ -169,7 +169,14 @@ def test_waits(server):
 def test_an_interrupt_waits_until_the_fixtures_have_ended(folder: Path) -> None:
     (folder / "test_some.py").write_text(PATIENT, encoding="utf-8")
     command = [sys.executable, str(TWICE), "-q"]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, encoding="utf-8", start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        start_new_session=True,
+    )
     while not (folder / "started").exists():
         assert process.poll() is None
         time.sleep(0.05)
