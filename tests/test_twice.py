@@ -172,7 +172,6 @@ def test_an_interrupt_waits_until_the_fixtures_have_ended(folder: Path) -> None:
     process = subprocess.Popen(
         command,
         cwd=folder,
-        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
         stdout=subprocess.PIPE,
         encoding="utf-8",
         start_new_session=True,

@@ -58,8 +58,7 @@ def run(arguments: Sequence[str], record: Path, only: Sequence[str] | None = Non
     """Run pytest in a process of its own; give its exit status and the tests that passed and failed."""
     order = {"record": str(record), "only": only, "arguments": list(arguments)}
     # -P: this file's folder is no place to import from; the tests' own root is in pytest's settings.
-    # -u: each dot is seen when its test has passed, in a pipe too.
-    command = [sys.executable, "-P", "-u", __file__, "--one-run"]
+    command = [sys.executable, "-P", __file__, "--one-run"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, text=True) as process:
         # An interrupt reaches pytest as well, which ends its servers first: wait for that.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
