@@ -58,7 +58,7 @@ smoke-cuda: ## the demo on the vLLM of the active python3, with its GPU (never r
 	&& "$$PY" -c 'import torch; assert torch.cuda.is_available(), "torch sees no GPU here: make demo needs none"' \
 	&& "$$PY" -m vllm_reasoning_ext.demo --cuda
 
-test-vllm: ## contract and live tests, in the vLLM environment (about 10 minutes)
+test-vllm: ## contract and live tests, in the vLLM environment (about 12 minutes)
 	$(say)
 	PY=$$(bash tests/envs/vllm.sh) && "$$PY" tests/twice.py $(SLOWEST) -m vllm tests/engines tests/live
 
