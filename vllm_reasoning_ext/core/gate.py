@@ -7,12 +7,13 @@ every step.
 from collections.abc import Iterable, Mapping, Sequence
 
 from vllm_reasoning_ext.core.events import Kind
-from vllm_reasoning_ext.core.families import Family, get_family
+from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.grammar.atem import MESSAGE, START
 from vllm_reasoning_ext.core.grammar.choose import channels_of
 from vllm_reasoning_ext.core.grammar.contract import Channels
 from vllm_reasoning_ext.core.grammar.roles import roles_of
 from vllm_reasoning_ext.core.reading.decode import Decode
+from vllm_reasoning_ext.core.record import Family
 
 HEADER_IDS = 160
 """Token ids of a header that are looked at: a header's span in characters is no longer, and an id is one at least."""

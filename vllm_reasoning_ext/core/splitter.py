@@ -32,7 +32,7 @@ class Splitter:
         tokenizer: any transformers or tokenizers tokenizer; makes token ids decide what is a marker.
         marker_ids: marker text -> id, where there is no tokenizer (approximate).
         stream_reasoning: False: a block's reasoning comes in one piece when the block closes.
-        turn_openers: further turn openers, for a template the family does not know.
+        turn_openers: further turn openers, for a template the family does not know; a string is one.
         floor: "promote": a reply that has only reasoning also gives it as content (SPEC section 6).
         joiner: text between two blocks.
         tags, where, unclosed, max_buffer_bytes: family "inline" only (SPEC 5.4, 6).
@@ -59,7 +59,7 @@ class Splitter:
         tokenizer: Any = None,
         marker_ids: Mapping[str, int] | None = None,
         stream_reasoning: bool = True,
-        turn_openers: Sequence[str] | None = None,
+        turn_openers: str | Sequence[str] | None = None,
         floor: Literal["off", "promote"] = "off",
         joiner: str = "\n",
         tags: str | Sequence[tuple[str, str]] | None = None,
@@ -76,6 +76,14 @@ class Splitter:
         sink = Sink(joiner, stream_reasoning)
         self._reader: OutputReader
         if family == "inline":
+            _refuse(
+                prompt=prompt,
+                prompt_token_ids=prompt_token_ids,
+                tools=tools,
+                tokenizer=tokenizer,
+                marker_ids=marker_ids,
+                turn_openers=turn_openers,
+            )
             self.family = family
             self.start = StartState(
                 "reasoning" if force_reasoning else "undecided",
@@ -166,6 +174,16 @@ class Splitter:
         promoted = self._floor.promote(reason)
         self.floored = promoted is not None
         return Delta((*delta.events, promoted)) if promoted is not None else delta
+
+
+def _refuse(**options: object) -> None:
+    """Refuse options that inline tags would not look at."""
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise ValueError(
+            f"{', '.join(given)}: 'inline' reads tags in the output alone. Leave it out; force_reasoning=True says "
+            "that the prompt opened a block."
+        )
 
 
 def split(

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from vllm_reasoning_ext.core.events import REASONING
-from vllm_reasoning_ext.core.families import Family, get_family
+from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.grammar.atem import MESSAGE
 from vllm_reasoning_ext.core.grammar.choose import channels_of
 from vllm_reasoning_ext.core.grammar.contract import Channels
@@ -16,6 +16,7 @@ from vllm_reasoning_ext.core.grammar.sink import Sink
 from vllm_reasoning_ext.core.reading.ids import decoder, single_tokens
 from vllm_reasoning_ext.core.reading.lexer import Lexer
 from vllm_reasoning_ext.core.reading.markers import marker_set
+from vllm_reasoning_ext.core.record import Family
 from vllm_reasoning_ext.core.state import StartKind, StartState
 
 __all__ = ["StartState", "start_state"]
@@ -38,7 +39,7 @@ def start_state(
     *,
     prompt_token_ids: Sequence[int] | None = None,
     tokenizer: Any = None,
-    turn_openers: Sequence[str] | None = None,
+    turn_openers: str | Sequence[str] | None = None,
     force_reasoning: bool | None = None,
 ) -> StartState:
     """Decide from the rendered prompt where the output starts.
@@ -48,7 +49,7 @@ def start_state(
         family: the family or its name.
         prompt_token_ids: the prompt as token ids; only its end, from the last turn opener on, is decoded.
         tokenizer: decodes `prompt_token_ids`.
-        turn_openers: further texts after which the assistant's turn begins.
+        turn_openers: further texts after which the assistant's turn begins; a string is one.
         force_reasoning: None follows the evidence; True starts inside a block (channel families: inside a
             header); False makes "reasoning" and "header" undecided and leaves "content" alone.
 
@@ -59,7 +60,8 @@ def start_state(
         ValueError: the family is unknown, or ids were given without a tokenizer.
     """
     record = get_family(family) if isinstance(family, str) else family
-    openers = (*record.turn_openers, *(turn_openers or ()))
+    further = (turn_openers,) if isinstance(turn_openers, str) else turn_openers or ()
+    openers = (*record.turn_openers, *further)
     if prompt is None and prompt_token_ids is None:
         return _forced(record, _default(record, "no prompt was given"), force_reasoning)
     if prompt is not None:

@@ -10,10 +10,10 @@ import re
 from enum import Enum, auto
 
 from vllm_reasoning_ext.core.events import CONTENT, REASONING, TOOL, Kind
-from vllm_reasoning_ext.core.families import Family
 from vllm_reasoning_ext.core.grammar.blanks import BlankRun
 from vllm_reasoning_ext.core.grammar.sink import Sink
 from vllm_reasoning_ext.core.limits import ATEM_HEADER_SPAN, ATEM_NAME_MAX
+from vllm_reasoning_ext.core.record import Family
 from vllm_reasoning_ext.core.state import StartState
 
 START, MESSAGE = "<|start|>", "<|message|>"

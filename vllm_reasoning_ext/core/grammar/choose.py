@@ -2,11 +2,11 @@
 
 from typing import Final, NamedTuple
 
-from vllm_reasoning_ext.core.families import Family
 from vllm_reasoning_ext.core.grammar import atem, harmony
 from vllm_reasoning_ext.core.grammar.contract import Channels, FamilyGrammar
 from vllm_reasoning_ext.core.grammar.marker import MarkerGrammar
 from vllm_reasoning_ext.core.grammar.sink import Sink
+from vllm_reasoning_ext.core.record import Family
 from vllm_reasoning_ext.core.state import StartState
 
 

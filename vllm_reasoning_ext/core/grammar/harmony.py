@@ -11,10 +11,10 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from vllm_reasoning_ext.core.events import CONTENT, REASONING, TOOL, Kind
-from vllm_reasoning_ext.core.families import Family
 from vllm_reasoning_ext.core.grammar.blanks import BlankRun
 from vllm_reasoning_ext.core.grammar.sink import Sink
 from vllm_reasoning_ext.core.limits import HARMONY_HEADER_SPAN
+from vllm_reasoning_ext.core.record import Family
 from vllm_reasoning_ext.core.state import StartState
 
 START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"

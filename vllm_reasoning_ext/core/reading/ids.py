@@ -13,10 +13,11 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from vllm_reasoning_ext.core.families import Family, get_family
+from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.limits import IDS_KEPT, IDS_PENDING_MAX, TEXT_LAG_MAX
 from vllm_reasoning_ext.core.reading.decode import Decode, TextOfIds
 from vllm_reasoning_ext.core.reading.markers import MarkerSet
+from vllm_reasoning_ext.core.record import Family
 
 CONTEXT: Final = 12
 """Characters before a marker by which decoded ids and fed text are compared."""
