@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 
 # Each target that takes long says first what it does and how many minutes that takes on 2 idle cores: its own line of
 # `make help`. The minutes are measured by `make test`, which prints them; CONTRIBUTING.md has the same.
-say = @sed -nE 's/^$@:.*## (.*)/$@: \1/p' $(firstword $(MAKEFILE_LIST))
+say = @sed -nE 's/^$@:.*\#\# (.*)/$@: \1/p' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: help venv format lint test test-light clean
 

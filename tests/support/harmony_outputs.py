@@ -61,7 +61,7 @@ HARMONY_OUTPUTS: Final = (
         "garbled header",
         "<|channel|>analysis<|message|>Six.<|end|><|start|>assistxyz<|channel|>final<|message|>It is 42.<|return|>",
         "Six.",
-        "assistxyz\nIt is 42.",
+        "It is 42.",
     ),
     _output("stray end", f"<|end|><|end|>{_FINAL}It is 42.<|return|>", "", "It is 42."),
     _output("cut header", "<|channel|>analysis<|message|>Six.<|end|><|start|>assistant✂<|channel|>final", "Six."),

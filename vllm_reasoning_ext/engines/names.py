@@ -5,24 +5,28 @@ from collections.abc import Iterator
 from typing import Final
 
 from vllm_reasoning_ext.core.families import FAMILIES
+from vllm_reasoning_ext.core.more import MORE
 
 KEEP_BUILTIN: Final = "VLLM_REASONING_EXT_KEEP_BUILTIN"
 """Comma-separated parser names that stay the engine's own, or `all`."""
+
+
+_ONLY_EXT: Final = frozenset(record.name for record in MORE)
+"""Families whose plain names are the engines' own: who asks for `kimi_k2` gets the engine's parser."""
 
 
 def parser_names() -> Iterator[tuple[str, str]]:
     """List every parser name we answer to, with the name of its family.
 
     Returns:
-        pairs (parser name, family name): the families, their aliases, and `<family>_ext`, which never
-        collides with a name of the engine (SPEC section 7).
+        pairs (parser name, family name): the seven families and those registered at run time, with their aliases; and
+        of every family `<family>_ext`, which never collides with a name of the engine (SPEC sections 7 and 8).
     """
     for name, family in FAMILIES.items():
-        if name != family.name:
-            continue
-        yield name, name
-        for alias in family.aliases:
-            yield alias, name
+        if name not in _ONLY_EXT:
+            yield name, name
+            for alias in family.aliases:
+                yield alias, name
         yield f"{name}_ext", name
 
 

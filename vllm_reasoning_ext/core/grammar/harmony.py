@@ -40,7 +40,7 @@ _BARE_OPEN = re.compile(rf"\s*(?:(?:{_BEGUN})|(?:{_ROLE}|{_NAME})\s*(?:{_TO}|to|
 _RECIPIENT = re.compile(rf"(?:{_ROLE}|analysis|commentary|final)?to=(\S+)")
 _CHANNEL_HEAD = re.compile(r"\s*(?:(?!to=)\S+\s*)?(?:to=\S*\s*)?")
 _WORD = re.compile(r"\s*\S+\s*")
-_BETWEEN_WORDS = re.compile(r"\s+|<\|[a-z]+\|>")
+_BETWEEN_WORDS = re.compile(r"\s+|<\|(?:channel|constrain)\|>")
 _NO_TOOLS = ("", "assistant", "user", "all")
 _REASONING_CHANNELS = ("analysis", "thought", "thoughts", "reasoning")
 
