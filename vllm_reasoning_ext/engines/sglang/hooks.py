@@ -15,7 +15,9 @@ from vllm_reasoning_ext.core.count import ReasoningTokenCounter
 from vllm_reasoning_ext.core.families import Family
 from vllm_reasoning_ext.core.start import start_state
 from vllm_reasoning_ext.engines.logs import sglang_log as log
+from vllm_reasoning_ext.engines.sglang import handoff as sglang_handoff
 from vllm_reasoning_ext.engines.sglang import output as sglang_output
+from vllm_reasoning_ext.engines.sglang.calls import Found, Reader, WholeReply, reader_for, steps
 from vllm_reasoning_ext.engines.sglang.detector import (
     PromptFacts,
     SglangDetector,
@@ -30,6 +32,7 @@ FACTS: Final = "_vllm_reasoning_ext"
 
 _OPENAI: Final = "sglang.srt.entrypoints.openai."
 _CHAT: Final = _OPENAI + "serving_chat.OpenAIServingChat."
+_TOOLS: Final = "sglang.srt.function_call.function_call_parser.FunctionCallParser."
 
 Counting = Callable[[], ReasoningTokenCounter]
 """Makes the counter of one choice; there is one for each request that our parsers split."""
@@ -98,7 +101,7 @@ def _bind(serving: Any, family: Family, request: Any, prompt: Any, guess: bool) 
         tokenizer=tokenizer,
     )
     tools = bool(request.tools) and request.tool_choice != "none"
-    setattr(request, FACTS, PromptFacts(start, tools, serving.tool_call_parser))
+    setattr(request, FACTS, PromptFacts(start, tools))
     known = vocabulary(family, tokenizer)
     _counting.set(partial(ReasoningTokenCounter, family, known.ids, start, known.decode, tools))
     # Undecided means that the model chooses; then the request's own switch is the best guess there is.
@@ -196,28 +199,66 @@ def after_decode(_result: Any, serving: Any, item: Any, *_: Any, **__: Any) -> N
     sglang_output.set_current(output)
 
 
-# The tool parser after us.
+# The tool parser that follows.
 
-MOST_STEPS: Final = 256
-"""Calls of a tool parser for one delta; more means that it repeats itself."""
+READER: Final = "_vllm_reasoning_ext_reader"
+"""The private attribute that carries a tool parser's reader; None where SGLang's own reading stands."""
 
 
-def around_tool_chunk(original: Callable[..., Any], parser: Any, text: str, *args: Any, **kwargs: Any) -> Any:
-    """Let a tool parser finish a delta (AROUND `FunctionCallParser.parse_stream_chunk`).
+def _reader(parser: Any) -> Reader | None:
+    """Give the reader of a `FunctionCallParser`, chosen at its first text: the detector before it has just run."""
+    if not hasattr(parser, READER):
+        handoff = sglang_handoff.current()
+        setattr(parser, READER, handoff and reader_for(parser, handoff))
+    found: Reader | None = getattr(parser, READER)
+    return found
 
-    Most of SGLang's tool parsers take one step a delta, a name or its arguments, for they count on one token
-    at a time. A call that we held back comes whole: they are asked again, without text, until they are done.
+
+def _whole(parser: Any, text: str) -> Found | None:
+    reader = _reader(parser)
+    if reader is not None and not isinstance(reader, WholeReply):
+        reader = WholeReply(reader.read(text, ends=True))
+        setattr(parser, READER, reader)
+    return None if reader is None else reader.read(text, ends=True)
+
+
+def around_has_call(original: Callable[..., Any], parser: Any, text: str) -> Any:
+    """Tell whether a whole reply holds a call (AROUND `FunctionCallParser.has_tool_call`).
+
+    SGLang shows the text as it is when the answer is no, and only then.
     """
-    answer, calls = original(parser, text, *args, **kwargs)
-    if _counting.get() is None:
-        return answer, calls
-    steps = 0
-    more = bool(calls)
-    while more and steps < MOST_STEPS:
-        further, next_calls = original(parser, "")
-        answer, calls = (answer or "") + (further or ""), [*calls, *next_calls]
-        more, steps = bool(further or next_calls), steps + 1
-    return answer, calls
+    found = _whole(parser, text)
+    return original(parser, text) if found is None else bool(found.calls)
+
+
+def around_whole(original: Callable[..., Any], parser: Any, text: str, *args: Any, **kwargs: Any) -> Any:
+    """Take the calls out of a whole reply (AROUND `FunctionCallParser.parse_non_stream`)."""
+    found = _whole(parser, text)
+    if found is None:
+        return original(parser, text, *args, **kwargs)
+    return found.text, list(found.calls)
+
+
+def around_chunk(original: Callable[..., Any], parser: Any, text: str, *args: Any, **kwargs: Any) -> Any:
+    """Take the calls out of the next delta (AROUND `FunctionCallParser.parse_stream_chunk`)."""
+    reader = _reader(parser)
+    if reader is not None:
+        found = reader.read(text, ends=False)
+        return found.text, list(found.calls)
+    if sglang_handoff.current() is None:
+        return original(parser, text, *args, **kwargs)
+    # A call that was held back comes whole, also to a parser of other calls.
+    got = list(steps(partial(original, parser), text))
+    return "".join(answer or "" for answer, _ in got), [call for _, calls in got for call in calls]
+
+
+def around_end(original: Callable[..., Any], parser: Any, *args: Any, **kwargs: Any) -> Any:
+    """Release what a tool parser still holds (AROUND `FunctionCallParser.parse_stream_end`)."""
+    reader = _reader(parser)
+    if reader is None:
+        return original(parser, *args, **kwargs)
+    found = reader.read("", ends=True)
+    return found.text, list(found.calls)
 
 
 HOOKS: Final[tuple[tuple[str, Callable[..., Any], str], ...]] = (
@@ -228,11 +269,10 @@ HOOKS: Final[tuple[tuple[str, Callable[..., Any], str], ...]] = (
     (_CHAT + "supports_native_reasoning_history", after_native_history, "AFTER"),
     (_OPENAI + "serving_responses.OpenAIServingResponses._make_request", around_make_request, "AROUND"),
     ("sglang.srt.managers.tokenizer_manager.TokenizerManager.generate_request", around_generate, "AROUND"),
-    (
-        "sglang.srt.function_call.function_call_parser.FunctionCallParser.parse_stream_chunk",
-        around_tool_chunk,
-        "AROUND",
-    ),
+    (_TOOLS + "has_tool_call", around_has_call, "AROUND"),
+    (_TOOLS + "parse_non_stream", around_whole, "AROUND"),
+    (_TOOLS + "parse_stream_chunk", around_chunk, "AROUND"),
+    (_TOOLS + "parse_stream_end", around_end, "AROUND"),
 )
 
 
