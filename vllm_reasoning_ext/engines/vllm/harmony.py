@@ -16,7 +16,7 @@ from vllm_reasoning_ext.core.count import ReasoningTokenCounter
 from vllm_reasoning_ext.core.events import CONTENT, MARKER, REASONING, TOOL, Event
 from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.grammar.harmony import CHANNEL, CLOSERS, MESSAGE, START
-from vllm_reasoning_ext.core.reading.ids import Decode
+from vllm_reasoning_ext.core.reading.decode import Decode
 from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.logs import vllm_log
 from vllm_reasoning_ext.engines.vllm import compose as vllm_compose
