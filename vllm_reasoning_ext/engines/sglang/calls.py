@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from vllm_reasoning_ext.core.events import CONTENT, Event
-from vllm_reasoning_ext.core.families import BLANKS, ONE_SPACE, QUOTED_NAME, WORD, Family, Part, Shape, Tool
 from vllm_reasoning_ext.core.grammar.calls import Verdict, match_call
 from vllm_reasoning_ext.core.limits import TOOL_HOLD_MAX
+from vllm_reasoning_ext.core.record import BLANKS, ONE_SPACE, QUOTED_NAME, WORD, Family, Part, Shape, Tool
 from vllm_reasoning_ext.engines.logs import sglang_log as log
 from vllm_reasoning_ext.engines.sglang.framing import FRAMES, Frame, Slice
 from vllm_reasoning_ext.engines.sglang.handoff import Handoff, shown

@@ -1,4 +1,4 @@
-"""Hooks into SGLang's serving code: the prompt, the token ids and the special tokens reach our detectors.
+"""Hooks into SGLang's serving code: prompt, token ids and special tokens reach the detectors, events the tool parsers.
 
 Each hook does one thing, only for our parser names, and never raises: without a hook (another SGLang, a moved
 method) the detectors fall back to the text and to SGLang's own guess of the start state.
@@ -24,11 +24,15 @@ from vllm_reasoning_ext.engines.sglang.detector import (
     family_of,
     needs_special_tokens,
 )
+from vllm_reasoning_ext.engines.sglang.forced import is_forced, with_thought
 from vllm_reasoning_ext.engines.sglang.output import Output
 from vllm_reasoning_ext.engines.vocabulary import vocabulary
 
 FACTS: Final = "_vllm_reasoning_ext"
 """The private attribute that carries an API request's PromptFacts, and an engine request's Counting."""
+
+FORCED: Final = "_vllm_reasoning_ext_forced"
+"""The private attribute of a request, and of its processed messages, whose grammar binds from the first token."""
 
 _OPENAI: Final = "sglang.srt.entrypoints.openai."
 _CHAT: Final = _OPENAI + "serving_chat.OpenAIServingChat."
@@ -57,6 +61,20 @@ def quietly(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @quietly
+def after_process_messages(result: Any, serving: Any, request: Any, *_: Any, **__: Any) -> None:
+    """Let a forced call of gpt-oss be one (AFTER `_process_messages`)."""
+    family = family_of(serving.reasoning_parser)
+    if family is None or family.grammar != "harmony" or not is_forced(request.tool_choice):
+        return
+    constraint = with_thought(result.tool_call_constraint)
+    if constraint is not None:
+        result.tool_call_constraint = constraint
+        # Responses processes a chat request of its own making, and only this result comes of it.
+        for marked in (result, request):
+            setattr(marked, FORCED, True)
+
+
+@quietly
 def after_convert(result: Any, serving: Any, *_: Any, **__: Any) -> None:
     """Read a chat or Anthropic request's prompt (AFTER `_convert_to_internal_request`)."""
     family = family_of(serving.reasoning_parser)
@@ -64,7 +82,8 @@ def after_convert(result: Any, serving: Any, *_: Any, **__: Any) -> None:
         return
     generate, request = result
     prompt = generate.text if isinstance(generate.text, str) else generate.input_ids
-    generate.require_reasoning = _bind(serving, family, request, prompt, generate.require_reasoning)
+    needed = _bind(serving, family, request, prompt, generate.require_reasoning)
+    generate.require_reasoning = needed and not getattr(request, FORCED, False)
     # Chat converts in a thread, whose context variables are lost; the request for the engine is passed on.
     setattr(generate, FACTS, _counting.get())
 
@@ -84,7 +103,8 @@ def _read_response_request(made: Any, serving: Any, request: Any) -> None:
     if family is None:
         return
     _, _, (prompt, *_rest), processed = made
-    processed.require_reasoning = _bind(serving, family, request, prompt, processed.require_reasoning)
+    needed = _bind(serving, family, request, prompt, processed.require_reasoning)
+    processed.require_reasoning = needed and not getattr(processed, FORCED, False)
 
 
 def _bind(serving: Any, family: Family, request: Any, prompt: Any, guess: bool) -> bool:
@@ -262,6 +282,7 @@ def around_end(original: Callable[..., Any], parser: Any, *args: Any, **kwargs: 
 
 
 HOOKS: Final[tuple[tuple[str, Callable[..., Any], str], ...]] = (
+    (_CHAT + "_process_messages", after_process_messages, "AFTER"),
     ("sglang.srt.parser.reasoning_parser.ReasoningParser.__init__", after_parser_init, "AFTER"),
     (_CHAT + "_convert_to_internal_request", after_convert, "AFTER"),
     (_CHAT + "_patch_reasoning_skip_special_tokens", after_skip_special_tokens, "AFTER"),
