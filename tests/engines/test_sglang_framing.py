@@ -18,7 +18,7 @@ from vllm_reasoning_ext.engines.register import register_sglang
 from vllm_reasoning_ext.engines.sglang import handoff as sglang_handoff
 from vllm_reasoning_ext.engines.sglang import hooks as sglang_hooks
 from vllm_reasoning_ext.engines.sglang import output as sglang_output
-from vllm_reasoning_ext.engines.sglang.calls import reader_for
+from vllm_reasoning_ext.engines.sglang.calls import MarkerReader, reader_for
 from vllm_reasoning_ext.engines.sglang.forced import is_forced, with_thought
 from vllm_reasoning_ext.engines.sglang.handoff import Handoff
 
@@ -147,6 +147,19 @@ def test_a_server_of_other_reasoning_parsers_is_left_alone() -> None:
     assert parser.has_tool_call(text) is True
     assert parser.parse_non_stream(text) == FunctionCallParser(parser.tools, "qwen25").parse_non_stream(text)
     assert sglang_hooks.around_end(FunctionCallParser.parse_stream_end, parser) == ("", [])
+
+
+def test_a_fault_while_reading_shows_the_text(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    sglang_handoff.set_current(Handoff(get_family("qwen3")))
+    parser = ToolParser("qwen25")
+    monkeypatch.setattr(MarkerReader, "read", lambda *_, **__: 1 / 0)
+    text = qwen_call("weather", "Oslo")
+    assert [parser.parse_stream_chunk(text), parser.parse_stream_chunk(" more")] == [(text, []), (" more", [])]
+    assert parser.parse_stream_end() == ("", [])
+    assert caplog.text.count("reading tool calls failed") == 1
+    assert "Oslo" not in caplog.text
 
 
 # A forced call

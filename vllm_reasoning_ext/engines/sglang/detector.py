@@ -81,7 +81,7 @@ class SglangDetector(BaseReasoningFormatDetector):  # type: ignore[misc]
             family.closer or family.reasoning_end_str,
             force_reasoning=bool(force_reasoning),
             stream_reasoning=stream_reasoning,
-            # No template of ours: SGLang must not append a literal <think> to a legacy prompt.
+            # SGLang must not append a literal <think> to a legacy prompt.
             thinks_internally=True,
             reasoning_default=REASONING_DEFAULTS.get(family.name, "enable_thinking"),
         )
@@ -184,7 +184,7 @@ def detector_class(family: str) -> type[SglangDetector]:
 
 
 def family_of(parser_name: str | None) -> Family | None:
-    """Tell which family of ours answers to a `--reasoning-parser` name in this SGLang; None: not ours."""
+    """Tell which family answers to a `--reasoning-parser` name in this SGLang; None: a parser of SGLang's own."""
     from sglang.srt.parser.reasoning_parser import ReasoningParser
 
     found = ReasoningParser.DetectorMap.get((parser_name or "").lower())

@@ -1,7 +1,7 @@
 """Hooks into SGLang's serving code: prompt, token ids and special tokens reach the detectors, events the tool parsers.
 
-Each hook does one thing, only for our parser names, and never raises: without a hook (another SGLang, a moved
-method) the detectors fall back to the text and to SGLang's own guess of the start state.
+Each hook does one thing, only for this package's parser names, and never raises: without a hook (another SGLang, a
+moved method) the detectors fall back to the text and to SGLang's own guess of the start state.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
@@ -17,7 +17,7 @@ from vllm_reasoning_ext.core.start import start_state
 from vllm_reasoning_ext.engines.logs import sglang_log as log
 from vllm_reasoning_ext.engines.sglang import handoff as sglang_handoff
 from vllm_reasoning_ext.engines.sglang import output as sglang_output
-from vllm_reasoning_ext.engines.sglang.calls import Found, Reader, WholeReply, reader_for, steps
+from vllm_reasoning_ext.engines.sglang.calls import Found, PassBy, Reader, WholeReply, reader_for, steps
 from vllm_reasoning_ext.engines.sglang.detector import (
     PromptFacts,
     SglangDetector,
@@ -39,13 +39,13 @@ _CHAT: Final = _OPENAI + "serving_chat.OpenAIServingChat."
 _TOOLS: Final = "sglang.srt.function_call.function_call_parser.FunctionCallParser."
 
 Counting = Callable[[], ReasoningTokenCounter]
-"""Makes the counter of one choice; there is one for each request that our parsers split."""
+"""Makes the counter of one choice; there is one for each request that this package splits."""
 
 _counting: ContextVar[Counting | None] = ContextVar("vllm_reasoning_ext_sglang_counting", default=None)
 
 
 def quietly(hook: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep a fault of ours out of the request: it is logged, and SGLang goes on as without us."""
+    """Keep a hook's fault out of the request: it is logged, and SGLang goes on as without the hook."""
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -150,7 +150,7 @@ def after_skip_special_tokens(_result: Any, serving: Any, request: Any, *_: Any,
 def after_native_history(result: Any, serving: Any, *_: Any, **__: Any) -> bool | None:
     """Give earlier thoughts to a channel template as such (AFTER `supports_native_reasoning_history`).
 
-    Anthropic clients send their thoughts back. SGLang would wrap them in our markers and put them into the
+    Anthropic clients send their thoughts back. SGLang would wrap them in the family's markers and put them into the
     answer's text; inside a channel of its own that is no thought but markup.
     """
     family = family_of(serving.reasoning_parser)
@@ -167,7 +167,7 @@ async def _watched(stream: AsyncGenerator[Any, None], counting: Counting, increm
     # Set anew in the task that reads the stream and then parses, see `after_convert`.
     _counting.set(counting)
     outputs: dict[int, tuple[Output, ReasoningTokenCounter]] = {}
-    # Closed together with ours: SGLang releases a request whose client has gone when its generator is closed.
+    # Closed together with this generator: SGLang releases a request whose client has gone when its generator is closed.
     async with aclosing(stream):
         async for out in stream:
             sglang_output.set_current(None)
@@ -200,7 +200,7 @@ def _items(out: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def around_generate(original: Callable[..., Any], manager: Any, obj: Any, *args: Any, **kwargs: Any) -> Any:
-    """Watch the token stream of a request of ours (AROUND `TokenizerManager.generate_request`)."""
+    """Watch the token stream of a request that this package splits (AROUND `TokenizerManager.generate_request`)."""
     stream = original(manager, obj, *args, **kwargs)
     counting = getattr(obj, FACTS, None) or _counting.get()
     if counting is None:
@@ -234,12 +234,26 @@ def _reader(parser: Any) -> Reader | None:
     return found
 
 
-def _whole(parser: Any, text: str) -> Found | None:
+def _read(parser: Any, text: str, *, ends: bool) -> Found | None:
+    """Read the next text of a parser; None: SGLang's own reading stands."""
     reader = _reader(parser)
-    if reader is not None and not isinstance(reader, WholeReply):
-        reader = WholeReply(reader.read(text, ends=True))
-        setattr(parser, READER, reader)
-    return None if reader is None else reader.read(text, ends=True)
+    if reader is None:
+        return None
+    try:
+        return reader.read(text, ends=ends)
+    except Exception:
+        log.exception("vllm-reasoning-ext: reading tool calls failed; the text is shown as it is")
+        setattr(parser, READER, PassBy())
+        return Found(text)
+
+
+def _whole(parser: Any, text: str) -> Found | None:
+    found = _read(parser, text, ends=True)
+    if found is None or isinstance(_reader(parser), WholeReply):
+        return found
+    reply = WholeReply(found)
+    setattr(parser, READER, reply)
+    return reply.read(text, ends=True)
 
 
 def around_has_call(original: Callable[..., Any], parser: Any, text: str) -> Any:
@@ -261,9 +275,8 @@ def around_whole(original: Callable[..., Any], parser: Any, text: str, *args: An
 
 def around_chunk(original: Callable[..., Any], parser: Any, text: str, *args: Any, **kwargs: Any) -> Any:
     """Take the calls out of the next delta (AROUND `FunctionCallParser.parse_stream_chunk`)."""
-    reader = _reader(parser)
-    if reader is not None:
-        found = reader.read(text, ends=False)
+    found = _read(parser, text, ends=False)
+    if found is not None:
         return found.text, list(found.calls)
     if sglang_handoff.current() is None:
         return original(parser, text, *args, **kwargs)
@@ -274,10 +287,9 @@ def around_chunk(original: Callable[..., Any], parser: Any, text: str, *args: An
 
 def around_end(original: Callable[..., Any], parser: Any, *args: Any, **kwargs: Any) -> Any:
     """Release what a tool parser still holds (AROUND `FunctionCallParser.parse_stream_end`)."""
-    reader = _reader(parser)
-    if reader is None:
+    found = _read(parser, "", ends=True)
+    if found is None:
         return original(parser, *args, **kwargs)
-    found = reader.read("", ends=True)
     return found.text, list(found.calls)
 
 

@@ -13,7 +13,7 @@ class Output:
     """One choice of one request.
 
     Attributes:
-        ids: every output token id up to now; ours, append only (SGLang's own list changes under the reader).
+        ids: every output token id up to now; a copy that only grows (SGLang's own list changes under the reader).
         reason: the finish reason once there is one.
     """
 
