@@ -1,8 +1,11 @@
 """Drive SGLang's own ReasoningParser through our hooks, the way its serving code does."""
 
+import json
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from sglang.srt.entrypoints.openai.protocol import Function, Tool
+from sglang.srt.function_call.function_call_parser import FunctionCallParser
 from sglang.srt.parser.reasoning_parser import ReasoningParser
 
 from tests.engines.replay import output_ids, pieces, prompt_ids, tokenizer_of
@@ -25,20 +28,19 @@ TOOL_PARSERS: Final = {
 class Serving(SimpleNamespace):
     """What the hooks ask of SGLang's serving object."""
 
-    def __init__(self, family: str, tool_parser: str | None = None) -> None:
+    def __init__(self, family: str) -> None:
         super().__init__(
             reasoning_parser=family,
-            tool_call_parser=tool_parser,
             tokenizer_manager=SimpleNamespace(tokenizer=tokenizer_of(family)),
         )
 
 
 def parser_for(output: Output, **options: Any) -> ReasoningParser:
     """Build the parser of a request, through the hooks that bind its prompt."""
-    active = options.get("tool_call_parser_active")
-    serving = Serving(output.family, TOOL_PARSERS[output.family] if active else None)
+    serving = Serving(output.family)
     request = options.pop("request", None) or SimpleNamespace(chat_template_kwargs=None)
-    request.tools, request.tool_choice = TOOLS if output.cities else None, "auto"
+    offers = output.cities or options.get("tool_call_parser_active")
+    request.tools, request.tool_choice = TOOLS if offers else None, "auto"
     generate = SimpleNamespace(text=None, input_ids=prompt_ids(output), require_reasoning=None)
     sglang_hooks.after_convert((generate, request), serving)
     tokenizer = serving.tokenizer_manager.tokenizer
@@ -74,3 +76,81 @@ def streamed(parser: ReasoningParser, output: Output, width: int) -> list[tuple[
 
 def joined(got: list[tuple[str, str]]) -> tuple[str, str]:
     return "".join(reasoning for reasoning, _ in got), "".join(content for _, content in got)
+
+
+# With SGLang's own tool parsers, as its chat, Responses and Anthropic code calls them.
+
+
+class Reply(NamedTuple):
+    """What a client gets: reasoning, answer, and each call's name and arguments as they were sent."""
+
+    reasoning: str
+    content: str
+    calls: list[tuple[str, str]]
+
+    @property
+    def arguments(self) -> list[Any]:
+        return [json.loads(arguments) for _, arguments in self.calls]
+
+
+class ToolParser(FunctionCallParser):
+    """SGLang's tool parser with the hooks that a server has."""
+
+    def __init__(self, name: str, tools: list[dict[str, Any]] = TOOLS) -> None:
+        super().__init__([Tool(type="function", function=Function(**tool["function"])) for tool in tools], name)
+
+    def has_tool_call(self, text: str) -> Any:
+        return sglang_hooks.around_has_call(FunctionCallParser.has_tool_call, self, text)
+
+    def parse_non_stream(self, full_text: str, **options: Any) -> Any:
+        return sglang_hooks.around_whole(FunctionCallParser.parse_non_stream, self, full_text, **options)
+
+    def parse_stream_chunk(self, chunk_text: str) -> Any:
+        return sglang_hooks.around_chunk(FunctionCallParser.parse_stream_chunk, self, chunk_text)
+
+    def parse_stream_end(self) -> Any:
+        return sglang_hooks.around_end(FunctionCallParser.parse_stream_end, self)
+
+
+def whole_reply(output: Output, tool_parser: str) -> Reply:
+    """Give the whole reply of a server."""
+    sglang_output.set_current(None)
+    reasoning, content = whole(parser_for(output, stream_reasoning=False, tool_call_parser_active=True), output)
+    tools = ToolParser(tool_parser)
+    calls: list[Any] = []
+    if tools.has_tool_call(content):
+        content, calls = tools.parse_non_stream(content)
+    return Reply(reasoning, content, [(call.name, call.parameters) for call in calls])
+
+
+def streamed_reply(output: Output, tool_parser: str, width: int) -> Reply:
+    """Give the joined stream of a server that sends `width` tokens at a time."""
+    sglang_output.set_current(None)
+    parser = parser_for(output, tool_call_parser_active=True)
+    tools = ToolParser(tool_parser)
+    *deltas, (last, ids) = pieces(output, width)
+    reasoning = content = ""
+    items = []
+    for text, known in deltas:
+        set_output(known)
+        thought, delta = parser.parse_stream_chunk(text)
+        answer, calls = tools.parse_stream_chunk(delta or "")
+        reasoning, content = reasoning + (thought or ""), content + (answer or "")
+        items += calls
+    set_output(ids, "length" if output.cut else "stop")
+    halves = [parser.parse_stream_chunk(last), parser.parse_stream_end()]
+    reasoning += "".join(thought or "" for thought, _ in halves)
+    ended = [tools.parse_stream_chunk("".join(delta or "" for _, delta in halves)), tools.parse_stream_end()]
+    content += "".join(answer or "" for answer, _ in ended)
+    items += [item for _, calls in ended for item in calls]
+    return Reply(reasoning, content, _joined_calls(items))
+
+
+def _joined_calls(items: list[Any]) -> list[tuple[str, str]]:
+    calls: dict[int, tuple[str, str]] = {}
+    for item in items:
+        name, arguments = calls.get(item.tool_index, ("", ""))
+        assert not (name and item.name), "one index for two calls"
+        calls[item.tool_index] = (name or item.name or "", arguments + (item.parameters or ""))
+    assert list(calls) == list(range(len(calls))), "calls are numbered in their order"
+    return list(calls.values())

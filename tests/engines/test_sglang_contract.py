@@ -2,7 +2,6 @@
 # ruff: noqa: E402
 
 import argparse
-import json
 import logging
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -12,20 +11,26 @@ import pytest
 
 sglang = pytest.importorskip("sglang")
 
-from sglang.srt.entrypoints.openai.protocol import Function, Tool
-from sglang.srt.function_call.function_call_parser import FunctionCallParser
 from sglang.srt.parser.reasoning_parser import BaseReasoningFormatDetector, ReasoningParser
 from sglang.srt.server_args import ServerArgs
 
 from tests.engines.replay import raw, start_of, tokenizer_of
-from tests.engines.sglang_drive import TOOL_PARSERS, joined, parser_for, set_output, streamed, whole
+from tests.engines.sglang_drive import (
+    TOOL_PARSERS,
+    joined,
+    parser_for,
+    set_output,
+    streamed,
+    streamed_reply,
+    whole,
+    whole_reply,
+)
 from tests.support.more_outputs import ALL_OUTPUTS, outputs_of
 from vllm_reasoning_ext import split
 from vllm_reasoning_ext.core.families import FAMILIES
-from vllm_reasoning_ext.demo.outputs import FUNCTION, TOOLS, Output
+from vllm_reasoning_ext.demo.outputs import FUNCTION, Output
 from vllm_reasoning_ext.engines.names import KEEP_BUILTIN, parser_names
 from vllm_reasoning_ext.engines.register import register_sglang
-from vllm_reasoning_ext.engines.sglang import hooks as sglang_hooks
 from vllm_reasoning_ext.engines.sglang import output as sglang_output
 from vllm_reasoning_ext.engines.sglang import register as sglang_register
 from vllm_reasoning_ext.engines.sglang.detector import PromptFacts, SglangDetector, detector_class, family_of
@@ -112,7 +117,7 @@ def test_without_hooks_the_text_decides(output: Output) -> None:
     options: dict[str, Any] = {"start": start_of(output), "tools": bool(output.cities)}
     expected = split(output.text, output.family, **options)
     parser = ReasoningParser(output.family)
-    parser.detector.bind(PromptFacts(options["start"], options["tools"], None))
+    parser.detector.bind(PromptFacts(options["start"], options["tools"]))
     got = [parser.parse_stream_chunk(char) for char in output.text] + [parser.parse_stream_end()]
     assert joined([(r or "", c or "") for r, c in got]) == (expected.reasoning, expected.content)
     assert parser.parse_non_stream(output.text) == (expected.reasoning, expected.content)
@@ -205,49 +210,14 @@ def test_a_tokenizer_that_fails_does_not_end_the_reply(caplog: pytest.LogCapture
 # Together with SGLang's own tool parsers
 
 
-def sglang_tools() -> list[Tool]:
-    return [Tool(type="function", function=Function(**tool["function"])) for tool in TOOLS]
-
-
-def called(name: str | None, arguments: str) -> tuple[str | None, Any]:
-    return name, json.loads(arguments)
-
-
 WITH_CALLS: Final = [output for output in ALL_OUTPUTS if output.family in TOOL_PARSERS]
 TOOL_OUTPUTS: Final = pytest.mark.parametrize("output", WITH_CALLS, ids=lambda output: f"{output.family}-{output.name}")
 
 
 @TOOL_OUTPUTS
-def test_whole_with_sglangs_tool_parser(output: Output) -> None:
-    reasoning, content = whole(parser_for(output, stream_reasoning=False, tool_call_parser_active=True), output)
-    tools = FunctionCallParser(sglang_tools(), TOOL_PARSERS[output.family])
-    calls: list[Any] = []
-    if tools.has_tool_call(content):
-        content, calls = tools.parse_non_stream(content)
-    assert reasoning == output.reasoning
-    assert [called(call.name, call.parameters) for call in calls] == [
-        (FUNCTION, {"city": city}) for city in output.cities
-    ]
-    # Beside a call, SGLang's tool parsers trim the answer themselves.
-    assert (content.strip() if calls else content) == (output.content.strip() if calls else output.content)
-
-
-@TOOL_OUTPUTS
-@pytest.mark.parametrize("width", [1, 3, 1000])
-def test_streamed_with_sglangs_tool_parser(output: Output, width: int) -> None:
-    got = streamed(parser_for(output, tool_call_parser_active=True), output, width)
-    tools = FunctionCallParser(sglang_tools(), TOOL_PARSERS[output.family])
-    answer = ""
-    calls: dict[int, list[str]] = {}
-    results = [
-        sglang_hooks.around_tool_chunk(FunctionCallParser.parse_stream_chunk, tools, content) for _, content in got
-    ]
-    for text, items in [*results, tools.parse_stream_end()]:
-        answer += text or ""
-        for item in items:
-            entry = calls.setdefault(item.tool_index, ["", ""])
-            entry[0] += item.name or ""
-            entry[1] += item.parameters or ""
-    assert joined(got)[0] == output.reasoning
-    assert [called(*call) for call in calls.values()] == [(FUNCTION, {"city": city}) for city in output.cities]
-    assert (answer.strip() if calls else answer) == (output.content.strip() if calls else output.content)
+def test_with_sglangs_tool_parser(output: Output) -> None:
+    parser = TOOL_PARSERS[output.family]
+    for reply in (whole_reply(output, parser), *(streamed_reply(output, parser, width) for width in (1, 3, 1000))):
+        assert (reply.reasoning, reply.content) == (output.reasoning, output.content)
+        assert {name for name, _ in reply.calls} <= {FUNCTION}
+        assert reply.arguments == [{"city": city} for city in output.cities]

@@ -1,4 +1,4 @@
-"""The hooks on SGLang's serving code: what they hand on, and that a fault of ours never reaches a request."""
+"""The hooks on SGLang's serving code: what they hand on, and that a hook's fault never reaches a request."""
 
 import asyncio
 import contextvars
@@ -45,7 +45,7 @@ def bound(family: str, prompt: str, *, as_text: bool, guess: bool, **fields: Any
     asked = request(**fields)
     ids = None if as_text else encode(tokenizer_of(family), prompt)
     generate = SimpleNamespace(text=prompt if as_text else None, input_ids=ids, require_reasoning=guess)
-    sglang_hooks.after_convert((generate, asked), Serving(family, "qwen25"))
+    sglang_hooks.after_convert((generate, asked), Serving(family))
     return getattr(asked, sglang_hooks.FACTS), generate.require_reasoning
 
 
@@ -72,7 +72,7 @@ def test_a_header_is_left_before_a_structured_answer() -> None:
 )
 def test_tools_are_those_of_the_request(fields: dict[str, Any], offered: bool) -> None:
     facts, _ = bound("qwen3", PROMPTS["open"], as_text=True, guess=False, **fields)
-    assert (facts.tools, facts.tool_parser) == (offered, "qwen25")
+    assert facts.tools == offered
 
 
 def test_a_responses_request_is_read_too() -> None:
@@ -149,7 +149,7 @@ def item(ids: list[int], reason: str | None = None, **fields: Any) -> dict[str, 
     return {"text": "", "output_ids": ids, "meta_info": meta, **fields}
 
 
-def ours(**fields: Any) -> SimpleNamespace:
+def split_request(**fields: Any) -> SimpleNamespace:
     """Build the engine's request of a chat that one of our parsers splits."""
     generate = SimpleNamespace(text=PROMPTS["open"], input_ids=None, require_reasoning=False, **fields)
     sglang_hooks.after_convert((generate, request()), Serving("qwen3"))
@@ -168,7 +168,7 @@ async def watched(
 
     manager = SimpleNamespace(incremental_streaming_output=increments)
     seen = []
-    asked = generate or ours(stream=stream)
+    asked = generate or split_request(stream=stream)
     async for _ in sglang_hooks.around_generate(produce, manager, asked, None):
         output = sglang_output.current()
         seen.append(None if output is None else (list(output.ids), output.reason))
@@ -185,7 +185,7 @@ def test_ids_are_copied_from_a_list_that_goes_on_growing() -> None:
             yield item(live, "stop")
 
         seen = []
-        async for _ in sglang_hooks.around_generate(generate, SimpleNamespace(), ours()):
+        async for _ in sglang_hooks.around_generate(generate, SimpleNamespace(), split_request()):
             output = sglang_output.current()
             assert output is not None
             assert output.ids is not live
@@ -239,7 +239,7 @@ def test_a_foreign_stream_is_passed_through_untouched() -> None:
         yield item([1])
 
     stream = generate()
-    fresh = contextvars.Context()  # nothing of ours was converted in it
+    fresh = contextvars.Context()  # no request was converted in it
     arguments = (lambda *_: stream, SimpleNamespace(), SimpleNamespace())
     assert fresh.run(sglang_hooks.around_generate, *arguments) is stream
 
@@ -264,7 +264,7 @@ def test_sglangs_generator_is_closed_with_ours() -> None:
             closed.append(True)
 
     async def run() -> None:
-        stream = sglang_hooks.around_generate(generate, SimpleNamespace(), ours())
+        stream = sglang_hooks.around_generate(generate, SimpleNamespace(), split_request())
         await anext(stream)
         await stream.aclose()
         assert closed == [True]

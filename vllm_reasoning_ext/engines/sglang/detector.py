@@ -2,7 +2,7 @@
 
 SGLang builds a detector per request and choice, and further ones at start-up, in the scheduler and for
 `/separate_reasoning`, which never see a request: so the constructor is cheap and the splitter is made at the
-first text. `sglang_hooks` hands over what SGLang itself does not: the rendered prompt and the output's ids.
+first text. `hooks` hands over what SGLang itself does not: the rendered prompt and the output's ids.
 """
 
 from functools import cache
@@ -10,13 +10,14 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 from sglang.srt.parser.reasoning_parser import BaseReasoningFormatDetector, StreamingParseResult
 
-from vllm_reasoning_ext.core.events import Delta
+from vllm_reasoning_ext.core.events import Delta, Event
 from vllm_reasoning_ext.core.families import Family, get_family
 from vllm_reasoning_ext.core.state import StartState
 from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.logs import sglang_log as log
+from vllm_reasoning_ext.engines.sglang import handoff as sglang_handoff
 from vllm_reasoning_ext.engines.sglang import output as sglang_output
-from vllm_reasoning_ext.engines.sglang.framing import Framing, framing
+from vllm_reasoning_ext.engines.sglang.handoff import Handoff
 from vllm_reasoning_ext.engines.vocabulary import vocabulary
 
 REASONING_DEFAULTS: Final = {
@@ -41,12 +42,10 @@ class PromptFacts(NamedTuple):
     Attributes:
         start: the start state that its rendered prompt shows (SPEC section 4).
         tools: whether it offers tools.
-        tool_parser: the server's `--tool-call-parser`, or None.
     """
 
     start: StartState
     tools: bool
-    tool_parser: str | None
 
 
 class SglangDetector(BaseReasoningFormatDetector):  # type: ignore[misc]
@@ -82,7 +81,7 @@ class SglangDetector(BaseReasoningFormatDetector):  # type: ignore[misc]
             family.closer or family.reasoning_end_str,
             force_reasoning=bool(force_reasoning),
             stream_reasoning=stream_reasoning,
-            # No template of ours: SGLang must not append a literal <think> to a legacy prompt.
+            # SGLang must not append a literal <think> to a legacy prompt.
             thinks_internally=True,
             reasoning_default=REASONING_DEFAULTS.get(family.name, "enable_thinking"),
         )
@@ -98,9 +97,8 @@ class SglangDetector(BaseReasoningFormatDetector):  # type: ignore[misc]
 
     def _reset(self) -> None:
         self._splitter: GuardedSplitter | None = None
-        self._framing: Framing | None = None
+        self._handoff = Handoff(self.family)
         self._ids_taken = 0
-        self._whole = False
 
     def bind(self, facts: PromptFacts) -> None:
         """Take the request's prompt (called by the hooks right after the constructor)."""
@@ -111,7 +109,6 @@ class SglangDetector(BaseReasoningFormatDetector):  # type: ignore[misc]
     def detect_and_parse(self, text: str) -> StreamingParseResult:
         """Split a whole output: what the stream gives, in one piece."""
         self._reset()
-        self._whole = True
         return self._step(text, ends=True)
 
     def parse_streaming_increment(self, new_text: str) -> StreamingParseResult:
@@ -128,7 +125,7 @@ class SglangDetector(BaseReasoningFormatDetector):  # type: ignore[misc]
         if ends:
             deltas.append(splitter.finish(sglang_output.finish_reason()))
         reasoning = "".join(delta.reasoning for delta in deltas)
-        content = self._content(deltas, ends)
+        content = self._content(deltas)
         if reasoning or content:
             self._in_reasoning = not content
         return StreamingParseResult(normal_text=content, reasoning_text=reasoning)
@@ -146,9 +143,6 @@ class SglangDetector(BaseReasoningFormatDetector):  # type: ignore[misc]
             stream_reasoning=self.stream_reasoning,
             floor=self._floor,
         )
-        if self._tool_parser_active:
-            parser = sglang_output.tool_parser_name() if facts is None else facts.tool_parser
-            self._framing = framing(parser, self.family.grammar, whole=self._whole)
         return self._splitter
 
     def _take_ids(self) -> list[int] | None:
@@ -159,10 +153,13 @@ class SglangDetector(BaseReasoningFormatDetector):  # type: ignore[misc]
         self._ids_taken += len(new)
         return new
 
-    def _content(self, deltas: list[Delta], ends: bool) -> str:
-        if self._framing is None:
+    def _content(self, deltas: list[Delta]) -> str:
+        # Only a tool parser that follows in this task reads the events; another detector's are not for it.
+        sglang_handoff.set_current(self._handoff if self._tool_parser_active else None)
+        if not self._tool_parser_active and all(delta.plain for delta in deltas):
             return "".join(delta.content for delta in deltas)
-        return self._framing.write([event for delta in deltas for event in delta.events], ends=ends)
+        events: list[Event] = [event for delta in deltas for event in delta.events]
+        return self._handoff.give(events) if self._tool_parser_active else sglang_handoff.shown(events)
 
     # What the scheduler asks for: where a grammar may begin, and which tokens are reasoning.
 
@@ -187,7 +184,7 @@ def detector_class(family: str) -> type[SglangDetector]:
 
 
 def family_of(parser_name: str | None) -> Family | None:
-    """Tell which family of ours answers to a `--reasoning-parser` name in this SGLang; None: not ours."""
+    """Tell which family answers to a `--reasoning-parser` name in this SGLang; None: a parser of SGLang's own."""
     from sglang.srt.parser.reasoning_parser import ReasoningParser
 
     found = ReasoningParser.DetectorMap.get((parser_name or "").lower())

@@ -1,7 +1,7 @@
-"""Hooks into SGLang's serving code: the prompt, the token ids and the special tokens reach our detectors.
+"""Hooks into SGLang's serving code: prompt, token ids and special tokens reach the detectors, events the tool parsers.
 
-Each hook does one thing, only for our parser names, and never raises: without a hook (another SGLang, a moved
-method) the detectors fall back to the text and to SGLang's own guess of the start state.
+Each hook does one thing, only for this package's parser names, and never raises: without a hook (another SGLang, a
+moved method) the detectors fall back to the text and to SGLang's own guess of the start state.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
@@ -15,30 +15,37 @@ from vllm_reasoning_ext.core.count import ReasoningTokenCounter
 from vllm_reasoning_ext.core.families import Family
 from vllm_reasoning_ext.core.start import start_state
 from vllm_reasoning_ext.engines.logs import sglang_log as log
+from vllm_reasoning_ext.engines.sglang import handoff as sglang_handoff
 from vllm_reasoning_ext.engines.sglang import output as sglang_output
+from vllm_reasoning_ext.engines.sglang.calls import Found, PassBy, Reader, WholeReply, reader_for, steps
 from vllm_reasoning_ext.engines.sglang.detector import (
     PromptFacts,
     SglangDetector,
     family_of,
     needs_special_tokens,
 )
+from vllm_reasoning_ext.engines.sglang.forced import is_forced, with_thought
 from vllm_reasoning_ext.engines.sglang.output import Output
 from vllm_reasoning_ext.engines.vocabulary import vocabulary
 
 FACTS: Final = "_vllm_reasoning_ext"
 """The private attribute that carries an API request's PromptFacts, and an engine request's Counting."""
 
+FORCED: Final = "_vllm_reasoning_ext_forced"
+"""The private attribute of a request, and of its processed messages, whose grammar binds from the first token."""
+
 _OPENAI: Final = "sglang.srt.entrypoints.openai."
 _CHAT: Final = _OPENAI + "serving_chat.OpenAIServingChat."
+_TOOLS: Final = "sglang.srt.function_call.function_call_parser.FunctionCallParser."
 
 Counting = Callable[[], ReasoningTokenCounter]
-"""Makes the counter of one choice; there is one for each request that our parsers split."""
+"""Makes the counter of one choice; there is one for each request that this package splits."""
 
 _counting: ContextVar[Counting | None] = ContextVar("vllm_reasoning_ext_sglang_counting", default=None)
 
 
 def quietly(hook: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep a fault of ours out of the request: it is logged, and SGLang goes on as without us."""
+    """Keep a hook's fault out of the request: it is logged, and SGLang goes on as without the hook."""
 
     def guarded(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -54,6 +61,20 @@ def quietly(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @quietly
+def after_process_messages(result: Any, serving: Any, request: Any, *_: Any, **__: Any) -> None:
+    """Let a forced call of gpt-oss be one (AFTER `_process_messages`)."""
+    family = family_of(serving.reasoning_parser)
+    if family is None or family.grammar != "harmony" or not is_forced(request.tool_choice):
+        return
+    constraint = with_thought(result.tool_call_constraint)
+    if constraint is not None:
+        result.tool_call_constraint = constraint
+        # Responses processes a chat request of its own making, and only this result comes of it.
+        for marked in (result, request):
+            setattr(marked, FORCED, True)
+
+
+@quietly
 def after_convert(result: Any, serving: Any, *_: Any, **__: Any) -> None:
     """Read a chat or Anthropic request's prompt (AFTER `_convert_to_internal_request`)."""
     family = family_of(serving.reasoning_parser)
@@ -61,7 +82,8 @@ def after_convert(result: Any, serving: Any, *_: Any, **__: Any) -> None:
         return
     generate, request = result
     prompt = generate.text if isinstance(generate.text, str) else generate.input_ids
-    generate.require_reasoning = _bind(serving, family, request, prompt, generate.require_reasoning)
+    needed = _bind(serving, family, request, prompt, generate.require_reasoning)
+    generate.require_reasoning = needed and not getattr(request, FORCED, False)
     # Chat converts in a thread, whose context variables are lost; the request for the engine is passed on.
     setattr(generate, FACTS, _counting.get())
 
@@ -81,7 +103,8 @@ def _read_response_request(made: Any, serving: Any, request: Any) -> None:
     if family is None:
         return
     _, _, (prompt, *_rest), processed = made
-    processed.require_reasoning = _bind(serving, family, request, prompt, processed.require_reasoning)
+    needed = _bind(serving, family, request, prompt, processed.require_reasoning)
+    processed.require_reasoning = needed and not getattr(processed, FORCED, False)
 
 
 def _bind(serving: Any, family: Family, request: Any, prompt: Any, guess: bool) -> bool:
@@ -98,7 +121,7 @@ def _bind(serving: Any, family: Family, request: Any, prompt: Any, guess: bool) 
         tokenizer=tokenizer,
     )
     tools = bool(request.tools) and request.tool_choice != "none"
-    setattr(request, FACTS, PromptFacts(start, tools, serving.tool_call_parser))
+    setattr(request, FACTS, PromptFacts(start, tools))
     known = vocabulary(family, tokenizer)
     _counting.set(partial(ReasoningTokenCounter, family, known.ids, start, known.decode, tools))
     # Undecided means that the model chooses; then the request's own switch is the best guess there is.
@@ -127,7 +150,7 @@ def after_skip_special_tokens(_result: Any, serving: Any, request: Any, *_: Any,
 def after_native_history(result: Any, serving: Any, *_: Any, **__: Any) -> bool | None:
     """Give earlier thoughts to a channel template as such (AFTER `supports_native_reasoning_history`).
 
-    Anthropic clients send their thoughts back. SGLang would wrap them in our markers and put them into the
+    Anthropic clients send their thoughts back. SGLang would wrap them in the family's markers and put them into the
     answer's text; inside a channel of its own that is no thought but markup.
     """
     family = family_of(serving.reasoning_parser)
@@ -144,7 +167,7 @@ async def _watched(stream: AsyncGenerator[Any, None], counting: Counting, increm
     # Set anew in the task that reads the stream and then parses, see `after_convert`.
     _counting.set(counting)
     outputs: dict[int, tuple[Output, ReasoningTokenCounter]] = {}
-    # Closed together with ours: SGLang releases a request whose client has gone when its generator is closed.
+    # Closed together with this generator: SGLang releases a request whose client has gone when its generator is closed.
     async with aclosing(stream):
         async for out in stream:
             sglang_output.set_current(None)
@@ -177,7 +200,7 @@ def _items(out: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def around_generate(original: Callable[..., Any], manager: Any, obj: Any, *args: Any, **kwargs: Any) -> Any:
-    """Watch the token stream of a request of ours (AROUND `TokenizerManager.generate_request`)."""
+    """Watch the token stream of a request that this package splits (AROUND `TokenizerManager.generate_request`)."""
     stream = original(manager, obj, *args, **kwargs)
     counting = getattr(obj, FACTS, None) or _counting.get()
     if counting is None:
@@ -196,31 +219,82 @@ def after_decode(_result: Any, serving: Any, item: Any, *_: Any, **__: Any) -> N
     sglang_output.set_current(output)
 
 
-# The tool parser after us.
+# The tool parser that follows.
 
-MOST_STEPS: Final = 256
-"""Calls of a tool parser for one delta; more means that it repeats itself."""
+READER: Final = "_vllm_reasoning_ext_reader"
+"""The private attribute that carries a tool parser's reader; None where SGLang's own reading stands."""
 
 
-def around_tool_chunk(original: Callable[..., Any], parser: Any, text: str, *args: Any, **kwargs: Any) -> Any:
-    """Let a tool parser finish a delta (AROUND `FunctionCallParser.parse_stream_chunk`).
+def _reader(parser: Any) -> Reader | None:
+    """Give the reader of a `FunctionCallParser`, chosen at its first text: the detector before it has just run."""
+    if not hasattr(parser, READER):
+        handoff = sglang_handoff.current()
+        setattr(parser, READER, handoff and reader_for(parser, handoff))
+    found: Reader | None = getattr(parser, READER)
+    return found
 
-    Most of SGLang's tool parsers take one step a delta, a name or its arguments, for they count on one token
-    at a time. A call that we held back comes whole: they are asked again, without text, until they are done.
+
+def _read(parser: Any, text: str, *, ends: bool) -> Found | None:
+    """Read the next text of a parser; None: SGLang's own reading stands."""
+    reader = _reader(parser)
+    if reader is None:
+        return None
+    try:
+        return reader.read(text, ends=ends)
+    except Exception:
+        log.exception("vllm-reasoning-ext: reading tool calls failed; the text is shown as it is")
+        setattr(parser, READER, PassBy())
+        return Found(text)
+
+
+def _whole(parser: Any, text: str) -> Found | None:
+    found = _read(parser, text, ends=True)
+    if found is None or isinstance(_reader(parser), WholeReply):
+        return found
+    reply = WholeReply(found)
+    setattr(parser, READER, reply)
+    return reply.read(text, ends=True)
+
+
+def around_has_call(original: Callable[..., Any], parser: Any, text: str) -> Any:
+    """Tell whether a whole reply holds a call (AROUND `FunctionCallParser.has_tool_call`).
+
+    SGLang shows the text as it is when the answer is no, and only then.
     """
-    answer, calls = original(parser, text, *args, **kwargs)
-    if _counting.get() is None:
-        return answer, calls
-    steps = 0
-    more = bool(calls)
-    while more and steps < MOST_STEPS:
-        further, next_calls = original(parser, "")
-        answer, calls = (answer or "") + (further or ""), [*calls, *next_calls]
-        more, steps = bool(further or next_calls), steps + 1
-    return answer, calls
+    found = _whole(parser, text)
+    return original(parser, text) if found is None else bool(found.calls)
+
+
+def around_whole(original: Callable[..., Any], parser: Any, text: str, *args: Any, **kwargs: Any) -> Any:
+    """Take the calls out of a whole reply (AROUND `FunctionCallParser.parse_non_stream`)."""
+    found = _whole(parser, text)
+    if found is None:
+        return original(parser, text, *args, **kwargs)
+    return found.text, list(found.calls)
+
+
+def around_chunk(original: Callable[..., Any], parser: Any, text: str, *args: Any, **kwargs: Any) -> Any:
+    """Take the calls out of the next delta (AROUND `FunctionCallParser.parse_stream_chunk`)."""
+    found = _read(parser, text, ends=False)
+    if found is not None:
+        return found.text, list(found.calls)
+    if sglang_handoff.current() is None:
+        return original(parser, text, *args, **kwargs)
+    # A call that was held back comes whole, also to a parser of other calls.
+    got = list(steps(partial(original, parser), text))
+    return "".join(answer or "" for answer, _ in got), [call for _, calls in got for call in calls]
+
+
+def around_end(original: Callable[..., Any], parser: Any, *args: Any, **kwargs: Any) -> Any:
+    """Release what a tool parser still holds (AROUND `FunctionCallParser.parse_stream_end`)."""
+    found = _read(parser, "", ends=True)
+    if found is None:
+        return original(parser, *args, **kwargs)
+    return found.text, list(found.calls)
 
 
 HOOKS: Final[tuple[tuple[str, Callable[..., Any], str], ...]] = (
+    (_CHAT + "_process_messages", after_process_messages, "AFTER"),
     ("sglang.srt.parser.reasoning_parser.ReasoningParser.__init__", after_parser_init, "AFTER"),
     (_CHAT + "_convert_to_internal_request", after_convert, "AFTER"),
     (_CHAT + "_patch_reasoning_skip_special_tokens", after_skip_special_tokens, "AFTER"),
@@ -228,11 +302,10 @@ HOOKS: Final[tuple[tuple[str, Callable[..., Any], str], ...]] = (
     (_CHAT + "supports_native_reasoning_history", after_native_history, "AFTER"),
     (_OPENAI + "serving_responses.OpenAIServingResponses._make_request", around_make_request, "AROUND"),
     ("sglang.srt.managers.tokenizer_manager.TokenizerManager.generate_request", around_generate, "AROUND"),
-    (
-        "sglang.srt.function_call.function_call_parser.FunctionCallParser.parse_stream_chunk",
-        around_tool_chunk,
-        "AROUND",
-    ),
+    (_TOOLS + "has_tool_call", around_has_call, "AROUND"),
+    (_TOOLS + "parse_non_stream", around_whole, "AROUND"),
+    (_TOOLS + "parse_stream_chunk", around_chunk, "AROUND"),
+    (_TOOLS + "parse_stream_end", around_end, "AROUND"),
 )
 
 

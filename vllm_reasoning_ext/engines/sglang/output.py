@@ -13,7 +13,7 @@ class Output:
     """One choice of one request.
 
     Attributes:
-        ids: every output token id up to now; ours, append only (SGLang's own list changes under the reader).
+        ids: every output token id up to now; a copy that only grows (SGLang's own list changes under the reader).
         reason: the finish reason once there is one.
     """
 
@@ -67,14 +67,3 @@ def finish_reason() -> str | None:
     """Give the finish reason of this task's output, as far as it is known."""
     output = _current.get()
     return None if output is None else output.reason
-
-
-def tool_parser_name() -> str | None:
-    """Look up the server's `--tool-call-parser`; None when this process serves nothing."""
-    try:
-        from sglang.srt.runtime_context import get_serving
-
-        name: str | None = get_serving().tool_call_parser
-    except Exception:  # an SGLang without it, or no server in this process
-        return None
-    return name

@@ -16,7 +16,7 @@ _registered = False
 
 
 def register() -> None:
-    """Bind our names in SGLang's parser table; the second call does nothing.
+    """Bind this package's names in SGLang's parser table; the second call does nothing.
 
     SGLang takes its `--reasoning-parser` choices from that table if the table's module is loaded, so the
     classes are bound at once, not lazily.
@@ -41,7 +41,7 @@ def register() -> None:
 
 
 def bind_names(table: dict[str, Any]) -> list[str]:
-    """Put our detectors into a parser table under every name of ours.
+    """Put this package's detectors into a parser table under each of their names.
 
     Args:
         table: parser name -> detector class; SGLang looks names up in lower case.
@@ -64,7 +64,7 @@ def bind_names(table: dict[str, Any]) -> list[str]:
 
 
 def _list_names() -> None:
-    """Add our names to the static list that SGLang >= 0.5.23 shows where the table is not loaded."""
+    """Add this package's names to the static list that SGLang >= 0.5.23 shows where the table is not loaded."""
     try:
         from sglang.srt.parser.reasoning_parser_names import REASONING_PARSER_NAMES as LISTED
     except ImportError:
@@ -90,7 +90,7 @@ def _report(replaced: list[str], missing: list[str]) -> None:
     if replaced:
         parts.append(
             f", replacing SGLang's own {', '.join(replaced)} (to keep SGLang's: "
-            f"{KEEP_BUILTIN}={','.join(replaced)} or all; ours stay there as <name>_ext)"
+            f"{KEEP_BUILTIN}={','.join(replaced)} or all; this package's stay there as <name>_ext)"
         )
     if missing:
         parts.append(f". Not found in this SGLang, so replies are split from less: {', '.join(missing)}")
