@@ -11,13 +11,17 @@ from vllm_reasoning_ext.wire.surfaces import stream_translator
 from vllm_reasoning_ext.wire.translation import Translation
 
 
+def feed_often(stream: SSETranslator, piece: bytes, times: int) -> None:
+    for _ in range(times):
+        stream.feed(piece)
+
+
 def peak_of(piece: bytes, most: int, event_max: int) -> int:
     """Feed a piece until the stream is broken off, `most` bytes at most; gives the most bytes that were held."""
     stream = SSETranslator(ChatStream(Translation()), event_max)
     tracemalloc.start()
     with pytest.raises(EventTooLongError) as raised:
-        for _ in range(most // len(piece)):
-            stream.feed(piece)
+        feed_often(stream, piece, most // len(piece))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert raised.value.rest == b""
