@@ -284,6 +284,11 @@ def test_indexes_are_moved_by_what_was_put_in(base: int) -> None:
     assert decoded(out)[-1]["index"] == base + 10
 
 
+def test_an_empty_delta_announces_nothing() -> None:
+    events = [start(0), delta(0, ""), delta(0, TEXT), stop(0)]
+    assert brief(translate("messages", sse(events), policy("unsigned"))) == [*thinking(0, "why"), *text(1, "so")]
+
+
 def test_a_second_message_begins_anew() -> None:
     one = sse([MESSAGE, start(0), delta(0, TEXT), stop(0), *END])
     out = translate("messages", one, policy("unsigned"))

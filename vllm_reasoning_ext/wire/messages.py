@@ -4,7 +4,7 @@ A thinking block made here has no signature: none can be made up. `redacted` put
 a `redacted_thinking` block. A message with thinking of its own is left alone.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from vllm_reasoning_ext.wire.jsontext import dumps, loads
 from vllm_reasoning_ext.wire.numbering import Places
@@ -70,6 +70,14 @@ class _TextBlock:
         self.redacted: list[str] = []
 
 
+class _Waiting(NamedTuple):
+    """An event that waits: a block's start or an empty delta of it, or a keep-alive (without a block)."""
+
+    block: _TextBlock | None
+    event: ServerEvent
+    payload: dict[str, Any]
+
+
 class MessagesStream:
     """Translates the events of a streamed message (an `EventHandler`).
 
@@ -89,8 +97,8 @@ class MessagesStream:
         """Begin a message."""
         self._native = False
         self._blocks: dict[int, _TextBlock] = {}
-        self._queue: list[_TextBlock | bytes] = []  # what waits: starts, and a keep-alive as its bytes
-        self._aside = 0  # keep-alives in the queue
+        self._queue: list[_Waiting] = []
+        self._aside = False  # a keep-alive is in the queue
         self._reading = False  # text has come for a start in the queue: it may wait long
         self._thinking = 0  # blocks whose text is not announced yet, though thinking before it is
         self._places = Places()
@@ -107,7 +115,7 @@ class MessagesStream:
             return [*out, event.raw]
         index = payload.get("index") if isinstance(payload, dict) else None
         if not isinstance(payload, dict) or type(index) is not int:
-            return self._keep_alive(event.raw)
+            return self._keep_alive(event)
         self._newline = event.newline
         if kind == "content_block_start":
             return self._start(event, payload, index)
@@ -131,31 +139,33 @@ class MessagesStream:
 
     # -- what waits
 
-    def _keep_alive(self, raw: bytes) -> list[bytes]:
+    def _keep_alive(self, event: ServerEvent) -> list[bytes]:
         if self._queue and not self._aside and not self._reading:
-            self._queue.append(raw)
-            self._aside = 1
+            self._queue.append(_Waiting(None, event, {}))
+            self._aside = True
             return []
-        return [*self._asides(), raw]
+        return [*self._asides(), event.raw]
 
     def _asides(self) -> list[bytes]:
         """Take the keep-alive out of the queue: the starts go on waiting."""
         if not self._aside:
             return []
-        self._aside = 0
-        out = [entry for entry in self._queue if isinstance(entry, bytes)]
-        self._queue = [entry for entry in self._queue if not isinstance(entry, bytes)]
+        self._aside = False
+        out = [entry.event.raw for entry in self._queue if entry.block is None]
+        self._queue = [entry for entry in self._queue if entry.block is not None]
         return out
 
     def _release(self) -> list[bytes]:
         """Send the queue: blocks are announced, in the order of the stream."""
-        queue, self._queue, self._aside, self._reading = self._queue, [], 0, False
+        queue, self._queue, self._aside, self._reading = self._queue, [], False, False
         out: list[bytes] = []
-        for entry in queue:
-            if isinstance(entry, bytes):
-                out.append(entry)
-            elif entry.queued:
-                out.append(self._announce(entry))
+        for block, event, payload in queue:
+            if block is None:
+                out.append(event.raw)
+            elif block.queued and event is block.start_event:
+                out.append(self._announce(block))
+            elif block.announced:
+                out.append(self._moved(event, payload, block.out))
         return out
 
     def _announce(self, block: _TextBlock) -> bytes:
@@ -178,7 +188,7 @@ class MessagesStream:
             out += self._release()
             return [*out, self._moved(event, payload, self._places.announce(index, self._thinking))]
         made = self._blocks[index] = _TextBlock(payload, event, self._settings.text("messages", "stream"))
-        self._queue.append(made)
+        self._queue.append(_Waiting(made, event, payload))
         text = block.get("text")
         if isinstance(text, str) and text:
             made.changed = True
@@ -188,6 +198,9 @@ class MessagesStream:
     def _delta(self, block: _TextBlock, event: ServerEvent, payload: dict[str, Any]) -> list[bytes]:
         delta = payload.get("delta")
         text = delta.get("text") if isinstance(delta, dict) and delta.get("type") == "text_delta" else None
+        if text == "" and block.queued:
+            self._queue.append(_Waiting(block, event, payload))  # no character that could be shown
+            return []
         if not isinstance(text, str) or not text:
             return [*self._open_text(block), self._moved(event, payload, block.out)]
         pieces = runs(block.split.feed(text).events)

@@ -69,19 +69,23 @@ class Numbers:
     As long as nothing was, a number is what upstream says, whatever that is.
     """
 
-    __slots__ = ("_came", "_last", "_shift", "_touched")
+    __slots__ = ("_came", "_last", "_shift", "_touched", "_waiting")
 
     def __init__(self) -> None:
+        self._waiting = 0
         self._came: int | None = None
         self._last: int | None = None
         self._shift = 0
         self._touched = False
 
-    def passed(self, number: int) -> int:
-        """Give the number of an event of upstream's that is sent now."""
-        self._came = number
+    def passed(self, number: int, *, waited: bool = False) -> int:
+        """Give the number of an event of upstream's that is sent now, or has `waited` until now."""
+        if waited:
+            self._waiting -= 1
+        else:
+            self._came = number
         if self._touched:
-            number += self._shift
+            number += self._shift - self._waiting
             if self._last is not None:
                 number = max(number, self._last + 1)
         self._last = number
@@ -89,6 +93,10 @@ class Numbers:
 
     def held(self, number: int) -> None:
         """Take note that an event of upstream's waits."""
+        self._waiting += 1
+        self._come(number)
+
+    def _come(self, number: int) -> None:
         self._came = number
         if self._last is None:
             self._last = number - 1
@@ -99,7 +107,7 @@ class Numbers:
 
     def left_out(self, number: int) -> None:
         """Take note that an event of upstream's is not sent."""
-        self.held(number)
+        self._come(number)
         self._touched = True
         self._shift -= 1
 
