@@ -59,7 +59,7 @@ def test_a_stream_gives_each_character_as_soon_as_it_is_whole(text: str, width: 
             whole = complete(b"".join(tokens.pieces[: at + width]))
             # A replacement character may be a broken one yet: it waits for what follows it.
             assert given.rstrip(REPLACEMENT) == whole.rstrip(REPLACEMENT)
-        assert given + stream.finish() == text
+        assert given + stream.end() == text
 
 
 @pytest.mark.parametrize("broken", [b"ok \xf0\x9f", b"\xff\xfe then text", b"\xe2\x82 \xe2\x82\xac", b"\x80" * 40])
@@ -68,12 +68,12 @@ def test_broken_bytes_are_what_the_whole_decodes_to(broken: bytes) -> None:
         tokens = Chunks(broken, [1] * len(broken))
         stream = TextOfIds(tokens.decode)
         pieces = [stream.push(tokens.ids[at : at + width]) for at in range(0, len(broken), width)]
-        assert "".join(pieces) + stream.finish() == tokens.decode(tokens.ids)
+        assert "".join(pieces) + stream.end() == tokens.decode(tokens.ids)
 
 
 def test_no_ids_give_no_text() -> None:
     stream = TextOfIds(lambda ids: "x" * len(ids))
-    assert stream.push([]) == stream.finish() == ""
+    assert stream.push([]) == stream.end() == ""
 
 
 def test_a_long_run_is_decoded_in_short_pieces() -> None:

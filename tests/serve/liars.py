@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
+from tests.support.patience import LOCAL_SECONDS
+
 Script = Callable[[socket.socket, int], None]
 """What an upstream does after it has read a request: its connection, and the number of the request on it."""
 
@@ -109,7 +111,7 @@ def chunked(body: bytes, size: int = 50) -> bytes:
     return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in [*pieces, b""])
 
 
-def connect(base: str, timeout: float = 10) -> socket.socket:
+def connect(base: str, timeout: float = LOCAL_SECONDS) -> socket.socket:
     address = urlsplit(base)
     return socket.create_connection((address.hostname or "", address.port or 0), timeout=timeout)
 
@@ -130,8 +132,8 @@ def talk(base: str, data: bytes) -> bytes:
         return drain(sock)
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10) -> bool:
-    end = time.monotonic() + seconds
+def eventually(condition: Callable[[], bool]) -> bool:
+    end = time.monotonic() + LOCAL_SECONDS
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)
     return condition()

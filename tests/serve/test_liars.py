@@ -16,6 +16,7 @@ import pytest
 
 from tests.serve.liars import chunked, connect, drain, eventually, lying, reply, talk, then_close
 from tests.serve.servers import ALL, Upstream, proxied
+from tests.support.patience import LOCAL_SECONDS, stretched
 from tests.wire.streams import chat, chunk, decoded, sse, totals
 from vllm_reasoning_ext.serve import middleware
 from vllm_reasoning_ext.serve.inflate import InflateError, Inflater
@@ -31,7 +32,7 @@ SECRET = b"s3cret"
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[httpx.Client]:
-    with httpx.Client(trust_env=False, timeout=20) as found:
+    with httpx.Client(trust_env=False, timeout=LOCAL_SECONDS) as found:
         yield found
 
 
@@ -283,7 +284,7 @@ def test_blanks_that_keep_a_connection_alive_reach_the_client_at_once() -> None:
 
     def script(sock: socket.socket, number: int) -> None:
         sock.sendall(reply(b"", b"Transfer-Encoding: chunked", length=-1) + b"2\r\n\n\n\r\n")
-        go_on.wait(10)
+        go_on.wait(LOCAL_SECONDS)
         sock.sendall(chunked(BODY))
 
     request = f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}".encode()
@@ -309,7 +310,8 @@ def test_an_upstream_that_closes_after_each_reply_is_never_raced(client: httpx.C
 
 # -- waits
 
-QUICK = Limits(header_seconds=0.4, body_seconds=0.4, client_seconds=0.4, shutdown_seconds=1)
+SHORT = stretched(0.5)
+QUICK = Limits(header_seconds=SHORT, body_seconds=SHORT, client_seconds=SHORT, shutdown_seconds=1)
 GET = b"GET /x HTTP/1.1\r\nHost: x\r\n"
 
 
@@ -330,7 +332,7 @@ def test_a_stalled_body_is_answered_408_and_frees_the_upstream(upstream_at: tupl
     with lying(reply(BODY)) as liar, proxied(liar.url, ALL, QUICK) as base:
         answer = talk(base, head + b"{")
         assert answer.startswith(b"HTTP/1.1 408 ")
-        assert b"the request body stopped for 0.4 seconds" in answer
+        assert f"the request body stopped for {SHORT:g} seconds".encode() in answer
         assert liar.requests == [] or liar.requests[0].endswith(b"{")
         # Its slot is free again.
         assert httpx.get(base + "/x", trust_env=False).status_code == 200
@@ -355,7 +357,7 @@ def test_a_client_that_never_reads_is_dropped_and_frees_the_upstream(upstream_at
     with lying(script) as liar, proxied(liar.url, ALL, QUICK, metrics) as base, connect(base) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         sock.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n".encode())
-        assert stopped.wait(10)
+        assert stopped.wait(LOCAL_SECONDS)
         assert eventually(lambda: in_progress() == 0)
 
 
@@ -370,4 +372,4 @@ def test_a_client_that_goes_on_sending_after_its_answer_is_dropped(upstream_at: 
     with proxied(upstream_at[1], ALL, QUICK) as base, connect(base) as sock:
         sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
         with pytest.raises(OSError):  # the proxy has closed: the bytes have nowhere to go
-            trickle(sock, 4)
+            trickle(sock, LOCAL_SECONDS)

@@ -11,14 +11,15 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 
 from vllm_reasoning_ext.core.events import REASONING, Event
-from vllm_reasoning_ext.core.families import Family, get_family
-from vllm_reasoning_ext.core.grammar.contract import make_grammar
+from vllm_reasoning_ext.core.families import get_family
+from vllm_reasoning_ext.core.grammar.choose import make_grammar
 from vllm_reasoning_ext.core.grammar.roles import only_real
 from vllm_reasoning_ext.core.grammar.sink import Sink
 from vllm_reasoning_ext.core.reading.decode import Decode
 from vllm_reasoning_ext.core.reading.ids import IdTrack, make_plan
 from vllm_reasoning_ext.core.reading.lexer import Lexer
 from vllm_reasoning_ext.core.reading.markers import marker_set
+from vllm_reasoning_ext.core.record import Family
 from vllm_reasoning_ext.core.state import StartState
 
 _WAITING = 160

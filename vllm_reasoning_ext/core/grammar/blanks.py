@@ -10,7 +10,7 @@ class BlankRun:
 
     Attributes:
         held: the blanks kept back.
-        over: the run has grown too long to be dropped.
+        over: the run is text: it has grown too long to be dropped, or something else stands in it.
     """
 
     __slots__ = ("held", "over")
@@ -38,6 +38,15 @@ class BlankRun:
         """End the run; give what is kept back of it."""
         run, self.held, self.over = self.held, "", False
         return run
+
+    def open(self, text: str) -> str:
+        """Take text that is not blank: nothing of the run is dropped any more, until `take` ends it.
+
+        Returns:
+            what was kept back, and the text.
+        """
+        text, self.held, self.over = self.held + text, "", True
+        return text
 
     def split(self) -> tuple[str, str]:
         """End the run before the first visible character of a block or an answer.

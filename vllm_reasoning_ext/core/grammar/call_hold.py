@@ -15,9 +15,9 @@ from collections.abc import Collection
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from vllm_reasoning_ext.core.families import Tool, tag_prefix
 from vllm_reasoning_ext.core.grammar.calls import Verdict, match_call
 from vllm_reasoning_ext.core.limits import BLANK_HOLD_MAX, TOOL_HOLD_MAX
+from vllm_reasoning_ext.core.record import Tool, tag_prefix
 
 
 class Token(NamedTuple):

@@ -4,7 +4,7 @@ import re
 from enum import Enum
 from typing import Final, NamedTuple
 
-from vllm_reasoning_ext.core.families import BLANKS, ID, NAME, ONE_SPACE, QUOTED_NAME, TEXT, WORD, Shape, Tool
+from vllm_reasoning_ext.core.record import BLANKS, ID, NAME, ONE_SPACE, QUOTED_NAME, TEXT, WORD, Shape, Tool
 
 NAME_MAX: Final = 64
 ID_MAX: Final = 128

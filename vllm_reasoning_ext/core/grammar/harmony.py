@@ -11,9 +11,10 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from vllm_reasoning_ext.core.events import CONTENT, REASONING, TOOL, Kind
-from vllm_reasoning_ext.core.families import Family
+from vllm_reasoning_ext.core.grammar.blanks import BlankRun
 from vllm_reasoning_ext.core.grammar.sink import Sink
-from vllm_reasoning_ext.core.limits import BLANK_HOLD_MAX, HARMONY_HEADER_SPAN
+from vllm_reasoning_ext.core.limits import HARMONY_HEADER_SPAN
+from vllm_reasoning_ext.core.record import Family
 from vllm_reasoning_ext.core.state import StartState
 
 START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
@@ -73,6 +74,22 @@ def kind_of(channel: str) -> Kind:
     return REASONING if channel.lower() in _REASONING_CHANNELS else CONTENT
 
 
+class HarmonyChannels:
+    """How a harmony header is read outside of an output (`grammar.contract.Channels`)."""
+
+    inner: tuple[str, ...] = (CHANNEL, CONSTRAIN)
+    answers = frozenset({CONTENT})
+
+    def body(self, header: str) -> tuple[Kind, str | None]:
+        recipient = tool_recipient(header)
+        channel = header.partition(CHANNEL)[2].split()
+        return (kind_of(channel[0] if channel else "") if recipient is None else TOOL), recipient
+
+    def switch(self, text: str) -> Kind | None:
+        """Read a `<|message|>` without a `<|start|>`: the header that the text before it is."""
+        return self.body(text)[0]
+
+
 class HarmonyGrammar:
     """Splits one output of gpt_oss into `sink`.
 
@@ -96,7 +113,6 @@ class HarmonyGrammar:
         "_recipient",
         "_role",
         "_run",
-        "_run_visible",
         "_sink",
         "_touched",
         "ended_by",
@@ -110,8 +126,7 @@ class HarmonyGrammar:
         self.state = State.LOOSE
         self._kind = CONTENT
         self._recipient: str | None = None
-        self._run = ""  # outside messages: blanks, or what may be a role without its `<|start|>`
-        self._run_visible = False
+        self._run = BlankRun()  # outside messages: blanks, or what may be a role without its `<|start|>`
         self._bare = True  # a role may stand here without its `<|start|>`: a message has just ended, or none begun
         self._header: list[_Token] = []  # what the model wrote of the header being read
         self._length = 0  # its length in characters, control tokens included
@@ -142,7 +157,7 @@ class HarmonyGrammar:
     @property
     def held(self) -> int:
         """How many characters are kept back."""
-        return len(self._run) + (self._length if self._header else 0)
+        return len(self._run.held) + (self._length if self._header else 0)
 
     def text(self, text: str) -> None:
         if self.state is State.BODY:
@@ -175,8 +190,7 @@ class HarmonyGrammar:
             if self._touched:
                 self._end_run()
             else:
-                self._sink.loose(self._run)
-                self._run = ""
+                self._sink.loose(self._run.take())
         elif self.state is State.ROLE:
             if self._touched:
                 self._end_role()
@@ -190,17 +204,14 @@ class HarmonyGrammar:
     # Outside messages
 
     def _loose_text(self, text: str) -> None:
-        if self._run_visible:
-            self._sink.loose(text)
-            return
-        self._run += text
+        run = self._run
         # Blanks are told apart first: matching a long run of them at each delta would be slow.
-        blank = self._run.isspace()
-        if len(self._run) > (BLANK_HOLD_MAX if blank else HARMONY_HEADER_SPAN) or not (
-            blank or _BARE_OPEN.match(self._run)
-        ):
-            self._sink.loose(self._run)
-            self._run, self._run_visible = "", True
+        if run.over or (text.isspace() and (run.held.isspace() or not run.held)):
+            self._sink.loose(run.add(text))
+        elif len(run.held) + len(text) <= HARMONY_HEADER_SPAN and _BARE_OPEN.match(run.held + text):
+            run.held += text
+        else:
+            self._sink.loose(run.open(text))
 
     def _loose_marker(self, marker: str, text: str, real: bool) -> None:
         if self._bare and marker in (CHANNEL, MESSAGE) and self._bare_header(marker, text, real):
@@ -218,11 +229,11 @@ class HarmonyGrammar:
 
     def _bare_header(self, marker: str, text: str, real: bool) -> bool:
         """Take the run as a header without its `<|start|>`: a role, or a channel's name, alone."""
-        run = self._run
+        run = self._run.held
         name = _BARE_NAME.match(run)
         if name is None and not _BARE_WHOLE.match(run):
             return False
-        self._run = ""
+        self._run.take()
         self._begin()
         if name is None:
             self._role_text(run)
@@ -240,11 +251,11 @@ class HarmonyGrammar:
 
     def _end_run(self) -> None:
         """A control token follows: a blank run is dropped, anything else is content whole."""
-        if self._run.isspace():
-            self._sink.marker(self._run)
+        run = self._run.take()
+        if run.isspace():
+            self._sink.marker(run)
         else:
-            self._sink.loose(self._run)
-        self._run, self._run_visible = "", False
+            self._sink.loose(run)
 
     # Headers
 

@@ -15,30 +15,28 @@ answer. `State` names where the output is; it says all there is to know beside w
     LATE          after the closer that came late  -> LABEL/FRESH, ANSWER
     AFTER         a block was closed, only blanks  -> LABEL/FRESH, LEAD, ANSWER
     LEAD          the answer was opened            -> ANSWER, LABEL/FRESH
-    ANSWER        the answer has begun             -> LABEL/FRESH, PROBE, SKIP_CHECK, TAIL
+    ANSWER        the answer has begun             -> LABEL/FRESH, PROBE, SKIP, TAIL
     PROBE         an opener that its label decides -> FRESH, BLOCK, ANSWER
-    SKIP_CHECK    a tool marker in the answer      -> SKIP, ANSWER
-    SKIP          in a call in the answer          -> SKIP_CHECK, ANSWER
-    TAIL          the answer's closer, as it seems -> TAIL_CALL, ANSWER
-    TAIL_CALL     the same, then a tool marker     -> ANSWER
+    SKIP          in a call in the answer          -> ANSWER
+    TAIL          the answer's closer, as it seems -> ANSWER
 
-The last six are for families whose markers are control tokens, or that close their answer by a text. Kept back are: a
+The last three are for families whose markers are control tokens, or that close their answer by a text. Kept back are: a
 run of blanks (dropped if a marker or the end follows), a label's beginning, and what HOLD, PROBE and TAIL name.
 """
 
-import sys
 from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Final
 
 from vllm_reasoning_ext.core.events import CONTENT
-from vllm_reasoning_ext.core.families import Family, Tool
+from vllm_reasoning_ext.core.grammar.answer_tail import AnswerTail, Tail
 from vllm_reasoning_ext.core.grammar.blanks import BlankRun
-from vllm_reasoning_ext.core.grammar.call_hold import CallHold, ClosingTag, Decision, Token, fixed_closers
-from vllm_reasoning_ext.core.grammar.calls import Verdict, match_call
+from vllm_reasoning_ext.core.grammar.call_hold import CallHold, Decision, Token
+from vllm_reasoning_ext.core.grammar.calls_open import AnswerCall, OpenCall
 from vllm_reasoning_ext.core.grammar.roles import roles_of
 from vllm_reasoning_ext.core.grammar.sink import Sink
-from vllm_reasoning_ext.core.limits import BLANK_HOLD_MAX, TOOL_HOLD_MAX
+from vllm_reasoning_ext.core.limits import BLANK_HOLD_MAX
+from vllm_reasoning_ext.core.record import Family
 from vllm_reasoning_ext.core.state import StartState
 
 
@@ -57,17 +55,14 @@ class State(Enum):
     LEAD = auto()
     ANSWER = auto()
     PROBE = auto()
-    SKIP_CHECK = auto()
     SKIP = auto()
     TAIL = auto()
-    TAIL_CALL = auto()
 
 
 _IN_BLOCK: Final = (State.LABEL, State.FRESH, State.BLOCK)
 _BEFORE_ANSWER: Final = (State.HEAD, State.SWALLOWED, State.AFTER, State.LEAD)
 _AFTER_CALL: Final = (State.BETWEEN, State.LATE)
 _IN_CALL: Final = (State.CALL, State.FURTHER)
-_IN_TAIL: Final = (State.TAIL, State.TAIL_CALL)
 
 
 class MarkerGrammar:
@@ -86,22 +81,21 @@ class MarkerGrammar:
     """
 
     __slots__ = (
-        "_after",
         "_blank",
+        "_call",
         "_closers",
         "_end_text",
         "_family",
         "_from",
-        "_held",
         "_hold",
         "_label",
         "_leads_to",
-        "_left",
+        "_probe",
         "_roles",
         "_sink",
-        "_tag",
+        "_skip",
+        "_tail",
         "_tails",
-        "_tool",
         "_tools",
         "ended_by",
         "opener",
@@ -123,12 +117,11 @@ class MarkerGrammar:
         self._blank = BlankRun()
         self._label = ""  # text that may become the label
         self._end_text = ""  # an end-of-sequence text that is a marker if nothing follows
-        self._held: list[Token] = []  # the opener that PROBE, the answer's closer and what follows that TAIL holds
-        self._left = 0  # characters until SKIP or TAIL give up
+        self._probe: Token | None = None  # the opener whose label decides
         self._hold: CallHold | None = None
-        self._tool: Tool | None = None  # of the call that is open
-        self._tag: ClosingTag | None = None  # its closing tag, None until its beginning tells
-        self._after = ""  # what has come after its marker, as far as its shape needs it
+        self._call: OpenCall | None = None  # the call that is handed on, or was the last
+        self._skip: AnswerCall | None = None
+        self._tail: AnswerTail | None = None
         self.state = self._first_state(start)
         if self.state in _IN_BLOCK:
             sink.open_reasoning()
@@ -150,7 +143,7 @@ class MarkerGrammar:
     @property
     def in_answer(self) -> bool:
         """True once the answer has begun."""
-        return self.state in (State.ANSWER, State.PROBE, State.SKIP_CHECK, State.SKIP, *_IN_TAIL)
+        return self.state in (State.ANSWER, State.PROBE, State.SKIP, State.TAIL)
 
     # The fast path: text with no character that a marker begins with.
 
@@ -191,7 +184,9 @@ class MarkerGrammar:
         size = len(self._blank.held) + len(self._label) + len(self._end_text)
         if self._hold is not None:
             size += self._hold.size
-        return size + sum([len(token.text) for token in self._held]) if self._held else size
+        if self._probe is not None:
+            size += len(self._probe.text)
+        return size if self._tail is None else size + self._tail.size
 
     def text(self, text: str) -> None:
         """Take a run of plain text."""
@@ -212,8 +207,9 @@ class MarkerGrammar:
             self._trailing_text(text)
         elif state is State.PROBE:
             self._probe_text(text)
-        elif state in _IN_TAIL:
-            self._tail_text(text)
+        elif state is State.TAIL:
+            assert self._tail is not None
+            self._decide_tail(self._tail.text(text))
         else:
             self._skip_text(text)
 
@@ -238,8 +234,9 @@ class MarkerGrammar:
             self._answer_marker(marker, text, real)
         elif state is State.PROBE:
             self._probe_marker(marker, text, real)
-        elif state in _IN_TAIL:
-            self._tail_marker(marker, text, real)
+        elif state is State.TAIL:
+            assert self._tail is not None
+            self._decide_tail(self._tail.marker(marker, text, real))
         else:
             self._skip_marker(marker, text, real)
 
@@ -305,7 +302,7 @@ class MarkerGrammar:
             self._drop_blank()
             self._sink.marker(text)
         elif marker in self._tails:
-            self._enter_tail(marker, text, real)
+            self._enter_tail(Token(marker, text, real))
         elif text:
             self._begin_answer("")
             self._answer_marker(marker, text, real)
@@ -405,6 +402,10 @@ class MarkerGrammar:
         if marker in self._roles.closers_of and self._family.label:
             self._enter_probe(Token(marker, text, real))
             return
+        self._debris(text)
+
+    def _debris(self, text: str) -> None:
+        """Put a control token without a job; the blanks before it stay where there is text already."""
         if self.state is State.BLOCK:
             self._sink.reasoning(self._blank.take())
         else:
@@ -461,7 +462,7 @@ class MarkerGrammar:
         self._drop_blank()
         self._sink.close_reasoning()
         self.ended_by = "tool"
-        self._tool, self._tag = hold.tool, hold.tag
+        self._call = OpenCall(hold.tool, hold.tag)
         end = hold.end if hold.whole else len(hold.tokens)
         self._slice(hold.text, hold.tokens[:end], ends=hold.whole and bool(hold.tag.closers))
         if not hold.whole:
@@ -475,9 +476,9 @@ class MarkerGrammar:
     def _slice(self, text: str, tokens: list[Token], *, ends: bool) -> None:
         """Put a call; the closers in it, which something forced into an argument, are no part of it."""
         parts = [text]
-        closers = self._tag.closers if self._tag is not None else ()
+        assert self._call is not None
         for token in tokens:
-            if token.marker in self._closers and token.marker not in closers:
+            if token.marker in self._closers and token.marker not in self._call.closers:
                 self._sink.tool("".join(parts))
                 self._sink.marker(token.text)
                 parts = []
@@ -494,49 +495,39 @@ class MarkerGrammar:
     # Calls that count.
 
     def _call_text(self, text: str) -> None:
-        used = self._tag.text(text) if self._tag is not None else 0
+        assert self._call is not None
+        used = self._call.text(text)
         self._sink.tool(text[:used] if used else text, ends=used > 0)
-        if not used:
-            self._match_further(text)
-            return
-        self._end_call()
-        if len(text) > used:
-            self.text(text[used:])
+        if used:
+            self._end_call()
+            if len(text) > used:
+                self.text(text[used:])
 
     def _call_marker(self, marker: str, text: str) -> None:
-        assert self._tool is not None
-        if marker in self._closers and (self.state is State.CALL or not self._tool.closers):
+        assert self._call is not None
+        endless = not self._call.tool.closers
+        if marker in self._closers and (self.state is State.CALL or endless):
             self._sink.marker(text)
             self._sink.cut_slice()
             self.state = State.LATE
-        elif marker in self._roles.tools and not self._tool.closers:
+        elif marker in self._roles.tools and endless:
             self._enter_further(marker, text)
         else:
-            self._match_further(text)
-            ends = self._tag is not None and self._tag.marker(marker, text)
+            ends = self._call.marker(marker, text)
             self._sink.tool(text, ends=ends)
             if ends:
                 self._end_call()
 
-    def _match_further(self, text: str) -> None:
-        """Find out how a further call ends, as soon as its beginning tells."""
-        if self._tag is not None or self._tool is None:
-            return
-        self._after = (self._after + text[:TOOL_HOLD_MAX])[:TOOL_HOLD_MAX]
-        match = match_call(self._tool, self._after)
-        if match.verdict is not Verdict.MAYBE or len(self._after) >= TOOL_HOLD_MAX:
-            self._tag = ClosingTag(match.closers or fixed_closers(self._tool))
-
     def _end_call(self) -> None:
-        assert self._tool is not None
+        assert self._call is not None
         self.state = State.BETWEEN
-        if not self._tool.ends_thought:
+        if not self._call.tool.ends_thought:
             self._resume_block()
 
     def _enter_further(self, marker: str, text: str) -> None:
         self._sink.next_slice()
         self._sink.tool(text)
-        self._tool, self._tag, self._after = self._roles.tools[marker], None, ""
+        self._call = OpenCall(self._roles.tools[marker])
         self.state = State.FURTHER
 
     def _trailing_text(self, text: str) -> None:
@@ -580,11 +571,12 @@ class MarkerGrammar:
         if marker in self._roles.hidden:
             self._hidden_in_answer(marker, text, real)
         elif marker in self._tails:
-            self._enter_tail(marker, text, real)
+            self._enter_tail(Token(marker, text, real))
         else:
             self._answer_text(text)
             if self._family.control_markers and marker in self._roles.tools:
-                self._enter_skip(marker, real)
+                self._skip = AnswerCall(self._roles.tools[marker], real)
+                self.state = State.SKIP
 
     def _hidden_in_answer(self, marker: str, text: str, real: bool) -> None:
         """Take a control token in the answer: an opener begins a block, any other is debris."""
@@ -600,7 +592,7 @@ class MarkerGrammar:
 
     def _enter_probe(self, opener: Token) -> None:
         self._from = self.state
-        self._held = [opener]
+        self._probe = opener
         self.state = State.PROBE
 
     def _probe_text(self, text: str) -> None:
@@ -618,23 +610,25 @@ class MarkerGrammar:
             self.text(text)
 
     def _probe_marker(self, marker: str, text: str, real: bool) -> None:
-        if marker in self._roles.closers and self._label and self._whole_label():
-            label, self._label = self._label, ""
+        label, self._label = self._label, ""
+        if marker in self._roles.closers and label and label.strip() == self._family.label.strip():
             self._opener_counts(label)
         else:
-            label, self._label = self._label, ""
             self._opener_is_none()
             if label:
                 self.text(label)
         self.marker(marker, text, real)
 
+    def _end_probe(self) -> Token:
+        opener, self._probe = self._probe, None
+        assert opener is not None
+        self.state = self._from
+        return opener
+
     def _opener_counts(self, label: str) -> None:
         """The opener has its label: it begins a block in the answer, and is debris in a block."""
-        (opener,), self._held = self._held, []
-        self.state = self._from
-        if self.state is State.BLOCK:
-            self._sink.reasoning(self._blank.take())
-        self._sink.marker(opener.text)
+        opener = self._end_probe()
+        self._debris(opener.text)
         self._sink.marker(label)
         if self.state is State.ANSWER:
             self._enter_block(opener.marker, State.ANSWER)
@@ -642,122 +636,56 @@ class MarkerGrammar:
 
     def _opener_is_none(self) -> None:
         """No label came: a control token is debris all the same, a spelling is text."""
-        (opener,), self._held = self._held, []
-        self.state = self._from
-        if not opener.real:
-            self.text(opener.text)
-            return
-        if self.state is State.BLOCK:
-            self._sink.reasoning(self._blank.take())
-        self._sink.marker(opener.text)
+        opener = self._end_probe()
+        if opener.real:
+            self._debris(opener.text)
+        elif self.state is State.ANSWER:
+            self._answer_text(opener.text)
+        else:
+            self._block_text(opener.text)
 
-    # A call in the answer of a family whose markers are control tokens: nothing in it counts.
-
-    def _enter_skip(self, marker: str, real: bool) -> None:
-        self._tool, self._tag, self._after = self._roles.tools[marker], None, ""
-        self._left = sys.maxsize if real else TOOL_HOLD_MAX
-        self.state = State.SKIP_CHECK
+    # Calls and closers in the answer.
 
     def _skip_text(self, text: str) -> None:
-        self._left -= len(text)
-        if self.state is State.SKIP_CHECK:
-            self._sink.put(CONTENT, text)
-            self._check_skip(text)
-            return
-        used = self._tag.text(text) if self._tag is not None else 0
-        self._sink.put(CONTENT, text[:used] if used else text)
-        if used:
+        assert self._skip is not None
+        used = self._skip.text(text)
+        self._sink.put(CONTENT, text[:used])
+        if self._skip.over:
             self.state = State.ANSWER
             if len(text) > used:
-                self.text(text[used:])
-
-    def _check_skip(self, text: str) -> Verdict:
-        """Look whether the call in the answer is one."""
-        assert self._tool is not None
-        self._after = (self._after + text[:TOOL_HOLD_MAX])[:TOOL_HOLD_MAX]
-        match = match_call(self._tool, self._after)
-        if match.verdict is Verdict.YES:
-            self._tag = ClosingTag(match.closers)
-            self.state = State.SKIP
-        elif match.verdict is Verdict.NO or len(self._after) >= TOOL_HOLD_MAX:
-            self.state = State.ANSWER
-        return match.verdict
+                self._answer_text(text[used:])
 
     def _skip_marker(self, marker: str, text: str, real: bool) -> None:
-        assert self._tool is not None
-        tag, endless = self._tag, not self._tool.closers
-        left = self._left <= 0
-        if not left and self.state is State.SKIP_CHECK:
-            left = self._check_skip(text) is Verdict.NO
-        elif endless and marker in (*self._roles.tools, *self._roles.closers):
-            left = True
-        if left:
+        assert self._skip is not None
+        inside = self._skip.marker(marker, text, self._roles.tools.keys() | self._roles.closers)
+        if self._skip.over:
             self.state = State.ANSWER
+        if inside:
+            self._sink.put(CONTENT, text)
+        else:
             self._answer_marker(marker, text, real)
-            return
-        self._left -= len(text)
-        self._sink.put(CONTENT, text)
-        if tag is not None and tag.marker(marker, text):
-            self.state = State.ANSWER
 
-    # A text that closes the answer if nothing but a call or the end follows.
-
-    def _enter_tail(self, marker: str, text: str, real: bool) -> None:
+    def _enter_tail(self, closer: Token) -> None:
         self._from = self.state
-        self._held = [Token(marker, text, real)]
-        self._left = BLANK_HOLD_MAX
+        self._tail = AnswerTail(closer, self._tools)
         self.state = State.TAIL
 
-    def _tail_text(self, text: str) -> None:
-        if self.state is State.TAIL_CALL:
-            self._held.append(Token("", text, False))
-            self._check_tail(text)
+    def _decide_tail(self, decision: Tail) -> None:
+        """Take what `AnswerTail` has decided: a closer is dropped with the blanks before it, else it is text."""
+        tail = self._tail
+        if decision is Tail.WAIT or tail is None:
             return
-        self._left -= len(text)
-        if self._left >= 0 and text.isspace():
-            self._held.append(Token("", text, False))
-            return
-        self._no_tail()
-        self.text(text)
-
-    def _tail_marker(self, marker: str, text: str, real: bool) -> None:
-        if self.state is State.TAIL_CALL:
-            self._held.append(Token(marker, text, real))
-            self._check_tail(text)
-        elif marker in self._tools:
-            self._held.append(Token(marker, text, real))
-            self._tool, self._after = self._tools[marker], ""
-            self.state = State.TAIL_CALL
+        self._tail = None
+        if decision is Tail.CLOSES:
+            self._drop_blank()
+            self._sink.marker(tail.closer.text)
+            self.state = State.ANSWER
+        elif self._from is State.ANSWER:
+            self.state = State.ANSWER
+            self._answer_text(tail.closer.text)
         else:
-            self._no_tail()
-            self.marker(marker, text, real)
-
-    def _check_tail(self, text: str) -> None:
-        assert self._tool is not None
-        self._after = (self._after + text[:TOOL_HOLD_MAX])[:TOOL_HOLD_MAX]
-        verdict = match_call(self._tool, self._after).verdict
-        if verdict is Verdict.YES:
-            self._end_answer()
-        elif verdict is Verdict.NO or len(self._after) >= TOOL_HOLD_MAX:
-            self._no_tail()
-
-    def _end_answer(self) -> None:
-        """It closes the answer: the blanks before it are dropped with it."""
-        (closer, *rest), self._held = self._held, []
-        self._drop_blank()
-        self._sink.marker(closer.text)
-        self.state = State.ANSWER
-        self._read_again(rest)
-
-    def _no_tail(self) -> None:
-        """Something else follows: it is text, and what followed it is read again."""
-        (closer, *rest), self._held = self._held, []
-        self.state = self._from
-        if self.state is State.ANSWER:
-            self._answer_text(closer.text)
-        else:
-            self._begin_answer(closer.text)
-        self._read_again(rest)
+            self._begin_answer(tail.closer.text)
+        self._read_again(tail.rest)
 
     # Blanks, labels, the end.
 
@@ -794,7 +722,7 @@ class MarkerGrammar:
             return marker in self._closers
         if state in (State.LEAD, State.ANSWER):
             return marker in self._roles.answer_closers
-        return state in _IN_CALL and self._tag is not None and marker in self._tag.closers
+        return state in _IN_CALL and self._call is not None and marker in self._call.closers
 
     def _end_of_sequence(self, text: str, real: bool) -> None:
         if self._hold is not None and self._hold.whole:
@@ -820,8 +748,8 @@ class MarkerGrammar:
             self._opener_counts(label)
         if self.state in _IN_BLOCK:
             self._settle_block()
-        elif self.state in _IN_TAIL:
-            self._end_answer()
+        elif self.state is State.TAIL:
+            self._decide_tail(Tail.CLOSES)
         elif self.state in _BEFORE_ANSWER:
             label, self._label = self._label, ""
             if label:

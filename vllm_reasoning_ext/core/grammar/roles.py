@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from vllm_reasoning_ext.core.families import Family, Tool
+from vllm_reasoning_ext.core.record import Family, Tool
 
 
 @dataclass(frozen=True, slots=True)

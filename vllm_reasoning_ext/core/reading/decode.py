@@ -46,8 +46,14 @@ class TextOfIds:
         self._forget(text)
         return piece
 
-    def finish(self) -> str:
-        """End the run: give what waits, as the decoder writes it."""
+    @property
+    def waits(self) -> bool:
+        """True when ids of the run may still have text to give."""
+        return bool(self._ids)
+
+    def end(self, ids: Iterable[int] = ()) -> str:
+        """Take the last ids of the run and end it: give what waits, as the decoder writes it."""
+        self._ids.extend(ids)
         text = self._decode(self._ids) if self._ids else ""
         piece, self._ids, self._shown = text[self._shown :], [], 0
         return piece

@@ -13,10 +13,11 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from vllm_reasoning_ext.core.families import Family, get_family
+from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.limits import IDS_KEPT, IDS_PENDING_MAX, TEXT_LAG_MAX
 from vllm_reasoning_ext.core.reading.decode import Decode, TextOfIds
 from vllm_reasoning_ext.core.reading.markers import MarkerSet
+from vllm_reasoning_ext.core.record import Family
 
 CONTEXT: Final = 12
 """Characters before a marker by which decoded ids and fed text are compared."""
@@ -116,7 +117,7 @@ class IdTrack:
         drift = spelling.position - position - self._base
         if spelling.marker != marker or (abs(drift) > TEXT_LAG_MAX and not self._adrift):
             return None
-        if not _same_text(spelling.before, before):
+        if spelling.before != before and not _same_text(spelling.before, before):
             return None
         self._base += drift
         self._adrift = False
@@ -147,7 +148,7 @@ class IdTrack:
             if text is None:
                 run.append(number)
                 continue
-            ordinary = self._run.push(run) + self._run.finish()
+            ordinary = self._run.end(run) if run or self._run.waits else ""
             start = length + len(ordinary)
             length = start + len(text)
             pieces += (ordinary, text)
@@ -195,7 +196,10 @@ class IdTrack:
         pieces = self._parts.get(marker)
         if pieces is None:
             return None
-        return all((position + start, position + end) in self._spans for start, end in pieces)
+        for start, end in pieces:  # noqa: SIM110 - this is asked of every spelling
+            if (position + start, position + end) not in self._spans:
+                return False
+        return True
 
 
 def _same_text(decoded: str, fed: str) -> bool:
@@ -281,9 +285,9 @@ def marker_ids(family: str | Family, tokenizer: Any) -> dict[str, int]:
     return _resolve(tokenizer, record.control)
 
 
-def single_ids(tokenizer: Any, texts: tuple[str, ...]) -> frozenset[int]:
-    """List the ids of those texts that are one token each, resolved once per tokenizer."""
-    return frozenset(_resolve(tokenizer, texts).values())
+def single_tokens(tokenizer: Any, texts: tuple[str, ...]) -> dict[str, int]:
+    """Map those texts that are one token each to their ids, resolved once per tokenizer."""
+    return _resolve(tokenizer, texts)
 
 
 def _resolve(tokenizer: Any, texts: tuple[str, ...]) -> dict[str, int]:
