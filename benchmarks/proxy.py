@@ -104,33 +104,33 @@ async def _checked(client: httpx.AsyncClient, base: str, name: str, tokens: int,
     return timing
 
 
-def _line(label: str, plain: list[Timing], ours: list[Timing]) -> str:
+def _line(label: str, plain: list[Timing], translated: list[Timing]) -> str:
     out = [f"{label:<28}"]
     for field in ("first", "last"):
         base = statistics.median(getattr(t, field) for t in plain)
-        mine = statistics.median(getattr(t, field) for t in ours)
-        out.append(f"{field} {base * 1000:8.1f} -> {mine * 1000:8.1f} ms, ratio {mine / base:5.2f}   ")
+        through = statistics.median(getattr(t, field) for t in translated)
+        out.append(f"{field} {base * 1000:8.1f} -> {through * 1000:8.1f} ms, ratio {through / base:5.2f}   ")
     return "".join(out)
 
 
-async def _measure(plain: str, ours: str, args: argparse.Namespace) -> None:
+async def _measure(plain: str, translated: str, args: argparse.Namespace) -> None:
     pool = httpx.Limits(max_connections=None, max_keepalive_connections=None)
     async with httpx.AsyncClient(timeout=120, limits=pool, trust_env=False) as client:
-        singles: dict[str, list[Timing]] = {plain: [], ours: []}
+        singles: dict[str, list[Timing]] = {plain: [], translated: []}
         for round_ in range(args.rounds + 1):
-            for base in (plain, ours):
-                timing = await _checked(client, base, f"single{round_}", args.tokens, base == ours)
+            for base in (plain, translated):
+                timing = await _checked(client, base, f"single{round_}", args.tokens, base == translated)
                 if round_:  # the first round opens the connections
                     singles[base].append(timing)
-        print(_line("one stream at a time", singles[plain], singles[ours]))
-        many: dict[str, list[Timing]] = {plain: [], ours: []}
+        print(_line("one stream at a time", singles[plain], singles[translated]))
+        many: dict[str, list[Timing]] = {plain: [], translated: []}
         for round_ in range(2):
-            for base in (plain, ours):
+            for base in (plain, translated):
                 runs = [
-                    _checked(client, base, f"many{round_}-{n}", args.tokens, base == ours) for n in range(args.streams)
+                    _checked(client, base, f"many{round_}-{n}", args.tokens, base == translated) for n in range(args.streams)
                 ]
                 many[base] += await asyncio.gather(*runs)
-        print(_line(f"{args.streams} streams at a time", many[plain], many[ours]))
+        print(_line(f"{args.streams} streams at a time", many[plain], many[translated]))
         checked = sum(map(len, (*singles.values(), *many.values())))
     print(f"{checked} streams checked to the character: nothing lost, nothing mixed")
 

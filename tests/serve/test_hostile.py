@@ -1,12 +1,11 @@
 """Hostile requests over raw sockets: refused, never passed on, and the proxy lives."""
 
-import socket
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
+from tests.serve.liars import talk
 from tests.serve.servers import ALL, Upstream, proxied
 from tests.support.patience import LOCAL_SECONDS, stretched
 from vllm_reasoning_ext.serve.proxy.admission import refusal
@@ -22,17 +21,6 @@ HOST = b"Host: x\r\n"
 def strict(upstream_at: tuple[Upstream, str]) -> Iterator[str]:
     with proxied(upstream_at[1], ALL, LIMITS) as base:
         yield base
-
-
-def talk(base: str, data: bytes) -> bytes:
-    """Send bytes, give what comes back until the proxy closes."""
-    address = urlsplit(base)
-    with socket.create_connection((address.hostname or "", address.port or 0), timeout=LOCAL_SECONDS) as sock:
-        sock.sendall(data)
-        out = b""
-        while piece := sock.recv(65536):
-            out += piece
-    return out
 
 
 def request(line: bytes, *headers: bytes, body: bytes = b"", host: bytes = HOST) -> bytes:

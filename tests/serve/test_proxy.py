@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.serve.liars import lying, reply, talk
 from tests.serve.servers import ALL, Upstream, proxied, running
 from tests.support.patience import LOCAL_SECONDS, REPLY_SECONDS, stretched
 from tests.wire.streams import decoded, totals
@@ -55,6 +56,13 @@ def test_targets_go_out_as_they_came(proxy: str, upstream: Upstream, target: str
         answer = transport.handle_request(request)
         answer.read()
     assert answer.headers["x-target"] == raw.decode() + ("" if b"?" in raw else "?")
+
+
+@pytest.mark.parametrize("target", ["/x", "/x?", "/x??", "/x?a", "/?"])
+def test_a_question_mark_is_kept(target: str) -> None:
+    with lying(reply(b"{}")) as liar, proxied(liar.url) as base:
+        talk(base, f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        assert liar.requests[0].split(b"\r\n")[0] == f"GET {target} HTTP/1.1".encode()
 
 
 def test_an_upstream_path_stands_before_the_requests(upstream_at: tuple[Upstream, str], client: httpx.Client) -> None:
@@ -246,14 +254,35 @@ def test_an_upstream_that_does_not_answer(
     assert metrics.registry.get_sample_value("reasoning_ext_proxy_errors_total", {"cause": cause}) == 1
 
 
-def test_more_clients_than_allowed_get_503(upstream_at: tuple[Upstream, str], upstream: Upstream) -> None:
-    with (
-        proxied(upstream_at[1], ALL, Limits(connections=2, shutdown_seconds=1)) as base,
-        httpx.Client(trust_env=False, timeout=LOCAL_SECONDS) as one,
-        httpx.Client(trust_env=False, timeout=LOCAL_SECONDS) as two,
-        one.stream("GET", base + "/endless"),
-    ):
-        assert two.get(base + "/healthz").status_code == 503
+def test_overload_refuses_the_excess_only_and_health_never(
+    upstream_at: tuple[Upstream, str], upstream: Upstream
+) -> None:
+    statuses: list[int] = []
+    with proxied(upstream_at[1], ALL, Limits(connections=10, shutdown_seconds=1)) as base:
+
+        def run() -> None:
+            with httpx.Client(trust_env=False, timeout=LOCAL_SECONDS) as client:
+                answer = client.post(base + "/stepwise/chat/completions", json=ask(stream=True))
+                statuses.append(answer.status_code)
+                if answer.status_code == 200:
+                    assert totals("chat", answer.content) == ("why", "first second")
+                else:
+                    assert answer.headers["retry-after"] == "1"
+                    assert "10 requests at a time" in answer.json()["error"]["message"]
+
+        threads = [threading.Thread(target=run) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        # The two that are too many are answered while the ten wait for the upstream.
+        assert wait_for(lambda: len(statuses) == 2)
+        assert httpx.get(base + "/healthz", trust_env=False).status_code == 200
+        assert httpx.get(base + "/metrics", trust_env=False).status_code == 200
+        assert httpx.get(base + "/x", trust_env=False).status_code == 503
+        upstream.resume.set()
+        for thread in threads:
+            thread.join()
+        assert sorted(statuses) == [200] * 10 + [503] * 2
+        assert httpx.get(base + "/x", trust_env=False).status_code == 200
 
 
 def test_health_and_metrics_pages(upstream_at: tuple[Upstream, str], client: httpx.Client) -> None:

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from vllm_reasoning_ext.cli.main import main
 from vllm_reasoning_ext.core.grammar.tags import DEFAULT_TAGS
 from vllm_reasoning_ext.errors import SetupError
 from vllm_reasoning_ext.serve.middleware import ReasoningMiddleware
-from vllm_reasoning_ext.serve.proxy.limits import Limits, limit_variable
-from vllm_reasoning_ext.serve.settings import PREFIX, VARIABLES, Settings
-from vllm_reasoning_ext.wire.translation import Translation
+from vllm_reasoning_ext.serve.proxy.limits import Limits, limit_option, limit_variable
+from vllm_reasoning_ext.serve.settings import PREFIX, VARIABLES, Settings, Variable
+from vllm_reasoning_ext.wire.translation import CHOICES, Translation
 
 DOCS = Path(__file__).parents[2] / "docs" / "translation.md"
 
@@ -105,6 +106,77 @@ def test_bounds_of_the_proxy_are_read() -> None:
 def test_a_wrong_bound_stops_with_a_remedy(name: str, value: str, says: str) -> None:
     with pytest.raises(SetupError, match=says):
         Limits.from_env({f"THINK_EXTRACT_PROXY_{name}": value})
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (lambda: Settings(enabled="no"), "enabled='no' is neither True nor False"),
+        (lambda: Settings(chat_enabled=None), "chat_enabled=None is neither"),
+        (lambda: Limits(read_seconds=0), "read_seconds=0 is no bound: use a number of seconds above 0"),
+        (lambda: Limits(read_seconds=float("nan")), "read_seconds=nan is no bound"),
+        (lambda: Limits(read_seconds="5"), "read_seconds='5' is no bound"),
+        (lambda: Limits(connections=1.5), "connections=1.5 is no bound: use a whole number of 1 or more"),
+        (lambda: Limits(connections=True), "connections=True is no bound"),
+    ],
+)
+def test_settings_made_in_python_are_checked_too(made: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        made()
+
+
+def test_an_option_outranks_the_environment_and_that_the_default() -> None:
+    env = {"THINK_EXTRACT_UNCLOSED": "reasoning", "THINK_EXTRACT_WHERE": "wrong"}
+    settings = Settings.from_env(env, {"--where": "head", "--implicit-open": "true", "--unknown": "is not looked at"})
+    assert settings == Settings(translation=Translation(unclosed="reasoning", where="head", implicit_open=True))
+    bounds = {"THINK_EXTRACT_PROXY_READ_SECONDS": "7", "THINK_EXTRACT_PROXY_BODY_BYTES": "wrong"}
+    assert Limits.from_env(bounds, {"--body-bytes": "9"}) == Limits(read_seconds=7, body_bytes=9)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"--unclosed": "drop"}, "--unclosed='drop' is unknown.*set --unclosed to one of: reasoning, content"),
+        ({"--max-buffer-bytes": ""}, "--max-buffer-bytes='' is no number of bytes"),
+        ({"--tag-pairs": "x"}, "'x' is no tag pair.*command line, --tag-pairs"),
+    ],
+)
+def test_a_wrong_option_stops_with_a_remedy(options: dict[str, str], says: str) -> None:
+    with pytest.raises(SetupError, match=says) as raised:
+        Settings.from_env({}, options)
+    assert "the command line" in raised.value.found
+
+
+def started(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[Settings, Limits]:
+    """Run the command up to the point where it would serve."""
+    seen: list[Any] = []
+    monkeypatch.setattr("vllm_reasoning_ext.serve.proxy.app.serve_proxy", lambda *given, **_: seen.extend(given))
+    assert main(["proxy", "--upstream", "http://127.0.0.1:9", *arguments]) == 0
+    return seen[2], seen[3]
+
+
+@pytest.mark.parametrize("variable", VARIABLES, ids=lambda variable: variable.field)
+def test_every_setting_is_an_option_of_the_command(monkeypatch: pytest.MonkeyPatch, variable: Variable) -> None:
+    texts = {"max_buffer_bytes": "9", "tags": "<a>...</a>", "family": "glm"} | {
+        name: words[-1] for name, words in CHOICES.items()
+    }
+    text = texts.get(variable.field)
+    if text is None:  # a switch
+        arguments = [variable.option if variable.default == "false" else f"--no-{variable.option[2:]}"]
+        text = "true" if variable.default == "false" else "false"
+    else:
+        arguments = [variable.option, text]
+    settings, limits = started(monkeypatch, *arguments)
+    assert settings == Settings.from_env({variable.name: text})
+    assert settings != Settings() or text == variable.default
+    assert limits == Limits()
+
+
+@pytest.mark.parametrize("bound", [bound.name for bound in dataclasses.fields(Limits)])
+def test_every_bound_is_an_option_of_the_command(monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
+    settings, limits = started(monkeypatch, limit_option(bound), "9")
+    assert limits == Limits(**{bound: 9})
+    assert settings == Settings()
 
 
 def test_the_middleware_reads_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -236,10 +236,115 @@ def test_a_stream_without_tags_is_copied_byte_for_byte() -> None:
     assert translate("chat", data) == data
 
 
-def test_a_stream_cut_off_inside_an_event_still_gives_what_was_held() -> None:
-    out = translate("chat", sse([chunk("<think>w")]) + b'data: {"choices": [{"index": 0, "del')
-    assert out.startswith(b'data: {"choices": [{"index": 0, "del\n\ndata: ')
-    assert b"<think>w" in out
+BROKEN = b'data: {"choices": [{"index": 0, "del'
+ERROR = {"error": {"message": "overloaded", "type": "server_error"}}
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        BROKEN,
+        BROKEN + b"\n",
+        b": cut comm",
+        b"event: cut",
+        sse([ERROR]),
+        sse([ERROR, "[DONE]"]),
+        b"event: error\ndata: out of memory\n\n",
+        b"event: error\ndata: out of memory",
+        sse([{"type": "error", "message": "m"}]),
+        b"data: [DONE]",
+        b"data: [DONE]\n\n",
+    ],
+)
+@pytest.mark.parametrize("held", ["<think>w", "<thi"])
+def test_what_is_held_goes_out_before_a_broken_tail_an_error_and_done(held: str, end: bytes) -> None:
+    out = translate("chat", sse([chunk("a" + held)]) + end)
+    assert out == compact(chunk("a")) + compact(flushed(held)) + end
+
+
+def compact(event: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps(event, separators=(",", ":")).encode() + b"\n\n"
+
+
+def test_a_last_event_without_its_blank_line_is_still_read() -> None:
+    out = translate("chat", sse([chunk("<think>w"), chunk("</think>x")]).removesuffix(b"\n\n"))
+    assert totals("chat", out) == ("w", "x")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [7, 0, True, 1.5, {}, {"text": "<think>w</think>"}, ["<think>"], [7, None], [{"type": "text", "text": 7}]],
+)
+@pytest.mark.parametrize("reason", [None, "stop", "", 7, {"a": 1}])
+def test_content_of_any_type_is_not_touched(content: Any, reason: Any) -> None:
+    data = sse([chunk(content, reason)])
+    assert translate("chat", data) == data
+    # Behind text that is held, too: that goes out ahead of the finish reason, or at the end.
+    out = decoded(translate("chat", sse([chunk("<thi"), chunk(content, reason), "[DONE]"])))
+    assert [event for event in out if event != flushed("<thi")] == [chunk(content, reason), "[DONE]"]
+    assert flushed("<thi") in out
+    raw = json.dumps({"choices": [{"message": {"content": content}, "finish_reason": reason}]}).encode()
+    assert translate_body("chat", raw, DEFAULT) is raw
+
+
+@pytest.mark.parametrize("index", [None, "0", 0.0, True, [], {}])
+def test_an_index_that_is_no_number_is_not_touched(index: Any) -> None:
+    data = sse([chunk("<think>w</think>x", index=index), chunk("plain"), chunk(reason="stop"), "[DONE]"])
+    assert translate("chat", data) == data
+
+
+@pytest.mark.parametrize("reason", ["", None])
+def test_an_empty_finish_reason_ends_nothing(reason: str | None) -> None:
+    events = [chunk(piece, reason) for piece in ("<think>w", "hy</think>", "x")] + [chunk(reason="stop"), "[DONE]"]
+    out = translate("chat", sse(events))
+    assert totals("chat", out) == ("why", "x")
+    assert [event["choices"][0]["finish_reason"] for event in decoded(out)[:-1]] == [reason, reason, "stop"]
+
+
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "own"}]}
+
+
+@pytest.mark.parametrize("part", [THOUGHT, {"type": "reasoning", "text": "own"}])
+def test_typed_thinking_parts_are_reasoning_of_the_upstreams_own(part: dict[str, Any]) -> None:
+    text = {"type": "text", "text": "<think>w</think>x"}
+    raw = json.dumps({"choices": [{"message": {"content": [part, text]}}]}).encode()
+    assert translate_body("chat", raw, DEFAULT) is raw
+    data = sse([ROLE, chunk([part]), chunk("<think>w</think>x"), chunk([text]), STOP, "[DONE]"])
+    assert translate("chat", data) == data
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["<think>w", "hy</think>x"], ["", "x"]),
+        (["a<thi", "nk>why</think>x", "y"], ["a", "x", "y"]),
+        (["a <", " b<think>why</think>", ""], ["a <", " b", ""]),
+        (["<think>why</th", "ink>", "\n\nx"], ["", "", "x"]),
+        (["```", "<think>no</think>", "```\n<think>why</think>"], ["```", "<think>no</think>", "```\n"]),
+        (["x<think>open", " end"], ["x<think>open", " end"]),
+    ],
+)
+def test_a_content_of_parts_is_one_text(texts: list[str], expected: list[str]) -> None:
+    parts = [{"type": "text", "text": text} for text in texts]
+    message = body(content=parts)
+    reasoning = message.get("reasoning_content", "")
+    assert [part["text"] for part in message["content"]] == expected
+    assert reasoning == ("why" if "why" in "".join(texts) else "")
+    # The stream of the same parts, and of the same text, gives the same.
+    stream = decoded(translate("chat", sse([chunk([part]) for part in parts] + [STOP])))
+    shown = [choice["delta"] for event in stream for choice in event["choices"]]
+    contents = [delta.get("content", "") for delta in shown]
+    flat = "".join(c if isinstance(c, str) else "".join(part["text"] for part in c) for c in contents)
+    assert flat == "".join(expected)
+    assert "".join(delta.get("reasoning_content", "") for delta in shown) == reasoning
+    assert totals("chat", translate("chat", sse([chunk("".join(texts)), STOP]))) == (reasoning, flat)
+
+
+def test_numbers_of_a_rewritten_chunk_keep_their_digits() -> None:
+    data = b'data: {"choices":[{"index":0,"delta":{"content":"<think>w</think>x"}}],"a":1e999,"b":1.50,"c":-0}\n\n'
+    out = translate("chat", data)
+    assert b'"a":1e999,"b":1.50,"c":-0}' in out
+    assert totals("chat", out) == ("w", "x")
 
 
 def test_rewritten_chunks_keep_line_ends_and_comments() -> None:

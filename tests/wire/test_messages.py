@@ -7,7 +7,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from tests.wire.streams import TOOL_USE, decoded, messages, sse, totals, translate
-from vllm_reasoning_ext.wire.surfaces import translate_body
+from vllm_reasoning_ext.wire.surfaces import stream_translator, translate_body
 from vllm_reasoning_ext.wire.translation import Translation
 
 TEXT = "<think>why</think>so"
@@ -119,7 +119,13 @@ def tool(index: int) -> list[Any]:
             [],
             ["ping", *thinking(0, "w", "hy"), *text(1, "so")],
         ),
-        (policy("drop"), ["a", "<think>w</think>b"], TOOL_USE, ["ping", *text(0, "a", "b"), *tool(1)]),
+        # What comes before the first tag comes out as it came, the ping behind the start, too.
+        (
+            policy("drop"),
+            ["a", "<think>w</think>b"],
+            TOOL_USE,
+            [("start", 0, "text", ""), "ping", *text(0, "a", "b")[1:], *tool(1)],
+        ),
         (policy("drop"), ["<think>w</think>"], TOOL_USE, ["ping", *tool(0)]),
         (
             policy("redacted", unclosed="reasoning"),
@@ -166,12 +172,148 @@ def test_streams(settings: Translation, pieces: list[str], more: list[Any], expe
         (policy("unsigned"), b'data: {"type":"error","error":{}}\n\ndata: 7\n\n: x\n\ndata: {"index":{}}\n\n'),
     ],
 )
-def test_streams_without_work_keep_the_bytes_of_every_event(settings: Translation, data: bytes) -> None:
-    # A text block is announced with its first text: a ping in between goes ahead of it.
-    end = b"\r\n\r\n" if b"\r" in data else b"\n\n"
-    out = translate("messages", data, settings)
-    assert sorted(out.split(end)) == sorted(data.split(end))
-    assert totals("messages", out) == totals("messages", data)
+def test_streams_without_work_come_out_byte_for_byte(settings: Translation, data: bytes) -> None:
+    assert translate("messages", data, settings) == data
+    assert translate("messages", [data[n : n + 1] for n in range(len(data))], settings) == data
+
+
+def start(index: int, value: str = "", kind: str = "text") -> dict[str, Any]:
+    block = text_block(value) if kind == "text" else {"type": kind, "id": "t", "name": "f", "input": {}}
+    return {"type": "content_block_start", "index": index, "content_block": block}
+
+
+def delta(index: int, value: str) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": value}}
+
+
+def stop(index: int) -> dict[str, Any]:
+    return {"type": "content_block_stop", "index": index}
+
+
+PING = {"type": "ping"}
+MESSAGE = messages([])[0]
+END = messages([])[-2:]
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        # Several blocks open at once, in any order.
+        [MESSAGE, start(0), start(1), delta(1, "b"), delta(0, "a"), stop(0), delta(1, "c"), stop(1), *END],
+        [MESSAGE, start(0), start(1, kind="tool_use"), delta(0, "a"), stop(1), stop(0), *END],
+        [MESSAGE, start(0), start(1), start(2), delta(2, "c"), stop(2), stop(1), stop(0), *END],
+        [MESSAGE, start(1), start(0), delta(0, "a"), delta(1, "b"), stop(0), stop(1), *END],
+        # Indexes that begin at 5, with gaps, twice the same, or never announced.
+        [MESSAGE, start(5), delta(5, "a"), stop(5), start(6, kind="tool_use"), stop(6), *END],
+        [MESSAGE, start(3), delta(3, "a"), stop(3), start(9), delta(9, "b"), stop(9), *END],
+        [MESSAGE, start(0), delta(0, "a"), stop(0), start(0), delta(0, "b"), stop(0), *END],
+        [MESSAGE, delta(7, "<think>w</think>x"), stop(7), *END],
+        # A second message.
+        [MESSAGE, start(0), delta(0, "a"), stop(0), *END, MESSAGE, start(0), delta(0, "b"), stop(0), *END],
+        [MESSAGE, start(0), delta(0, "a"), MESSAGE, start(0), delta(0, "b"), stop(0), *END],
+        # Keep-alives, empty blocks, a stream that is cut.
+        [MESSAGE, start(0), PING, delta(0, "a"), PING, stop(0), PING, *END],
+        [MESSAGE, start(0), b": keep-alive\n", delta(0, "a"), b": keep-alive\n", stop(0), *END],
+        [MESSAGE, start(0), delta(0, ""), stop(0), start(1), stop(1), *END],
+        [MESSAGE, start(0), PING, stop(0)],
+        [MESSAGE, start(0), PING],
+        [MESSAGE, start(0), delta(0, "a")],
+        [MESSAGE, start(0), delta(0, "a"), *END, b"data: [DONE]\n\n"],
+        [MESSAGE, start(0), {"type": "error", "error": {"type": "overloaded_error", "message": "m"}}],
+        [MESSAGE, start(0), b"event: err"],
+        [MESSAGE, {"type": "own", "index": 4}, start(0), {"type": "own"}, delta(0, "a"), {"type": "own", "index": 0}],
+    ],
+)
+@pytest.mark.parametrize("settings", [policy("unsigned"), policy("drop"), policy("redacted", unclosed="reasoning")])
+def test_untagged_streams_come_out_byte_for_byte(settings: Translation, events: list[Any]) -> None:
+    data = sse(events, named=True)
+    assert translate("messages", data, settings) == data
+
+
+def test_tagged_blocks_that_are_open_at_once() -> None:
+    events = [
+        *(start(0), start(1), start(2, kind="tool_use")),
+        *(delta(1, "<think>w"), delta(0, "<think>v</think>a"), stop(2), delta(1, "</think>b"), stop(1), stop(0)),
+        *(start(3), delta(3, "c"), stop(3)),
+    ]
+    out = brief(translate("messages", sse(events), policy("unsigned")))
+    # The tool block came before any text was known: the text blocks are announced before it, then re-opened.
+    assert out[:3] == [("start", 0, "text", ""), ("start", 1, "text", ""), ("start", 2, "tool_use", None)]
+    assert [entry[:3] for entry in out if entry[0] == "start"] == [
+        *[(entry[0], entry[1], entry[2]) for entry in out[:3]],
+        ("start", 3, "thinking"),
+        ("start", 4, "text"),
+        ("start", 5, "thinking"),
+        ("start", 6, "text"),
+        ("start", 7, "text"),
+    ]
+    shown = [entry for entry in out if entry[0].endswith("_delta")]
+    assert shown == [
+        ("thinking_delta", 3, "v"),
+        ("text_delta", 4, "a"),
+        ("thinking_delta", 5, "w"),
+        ("text_delta", 6, "b"),
+        ("text_delta", 7, "c"),
+    ]
+    opened = [entry[1] for entry in out if entry[0] == "start"]
+    assert sorted(opened) == sorted(entry[1] for entry in out if entry[0] == "stop")
+
+
+def test_thinking_that_goes_on_while_another_block_opens() -> None:
+    live = policy("unsigned", unclosed="reasoning")
+    events = [start(0), delta(0, "<think>w"), start(1, kind="tool_use"), stop(1), delta(0, "</think>a"), stop(0)]
+    out = brief(translate("messages", sse([*events, start(2), delta(2, "b"), stop(2)]), live))
+    # Indexes ascend in the order of the starts, as clients that append demand.
+    assert out == [
+        *thinking(0, "w")[:2],
+        ("start", 1, "tool_use", None),
+        ("stop", 1),
+        ("stop", 0),
+        *text(2, "a"),
+        *text(3, "b"),
+    ]
+
+
+@pytest.mark.parametrize("base", [0, 1, 5])
+def test_indexes_are_moved_by_what_was_put_in(base: int) -> None:
+    events = [start(base), delta(base, TEXT), stop(base), start(base + 1, kind="tool_use"), stop(base + 1)]
+    events += [start(base + 4), delta(base + 4, "x"), stop(base + 4), {"type": "own", "index": base + 9}]
+    out = translate("messages", sse(events), policy("unsigned"))
+    tool_block = [("start", base + 2, "tool_use", None), ("stop", base + 2)]
+    assert brief(out) == [*thinking(base, "why"), *text(base + 1, "so"), *tool_block, *text(base + 5, "x"), "own"]
+    assert decoded(out)[-1]["index"] == base + 10
+
+
+def test_an_empty_delta_announces_nothing() -> None:
+    events = [start(0), delta(0, ""), delta(0, TEXT), stop(0)]
+    assert brief(translate("messages", sse(events), policy("unsigned"))) == [*thinking(0, "why"), *text(1, "so")]
+
+
+def test_a_second_message_begins_anew() -> None:
+    one = sse([MESSAGE, start(0), delta(0, TEXT), stop(0), *END])
+    out = translate("messages", one, policy("unsigned"))
+    assert translate("messages", one + one, policy("unsigned")) == out + out
+    # Thinking of its own in the first message says nothing of the second.
+    native = sse([MESSAGE, {**start(0), "content_block": NATIVE}, stop(0), start(1), delta(1, TEXT), stop(1), *END])
+    assert translate("messages", native + one, policy("unsigned")) == native + out
+
+
+@pytest.mark.parametrize("end", [END, ["[DONE]"], [{"error": {"message": "m"}}], [b"event: err"], [b'data: {"type":']])
+def test_what_is_held_goes_out_before_whatever_ends_the_stream(end: list[Any]) -> None:
+    out = translate("messages", sse([MESSAGE, start(0), delta(0, "a<think>w"), *end]), policy("unsigned"))
+    assert out.endswith(sse(end))
+    assert brief(out.removesuffix(sse(end)))[1:] == text(0, "a", "<think>w")
+
+
+def test_keep_alives_do_not_wait_for_a_block_that_does() -> None:
+    stream = stream_translator("messages", policy("unsigned"))
+    assert stream.feed(sse([start(0)])) == b""
+    # One may wait with the start; when the next comes, both go: the client must not starve.
+    assert stream.feed(sse([PING])) == b""
+    assert stream.feed(sse([PING])) == sse([PING, PING])
+    assert stream.feed(sse([delta(0, "<think>w")])) == b""
+    assert stream.feed(sse([PING])) == sse([PING])
+    assert brief(stream.feed(sse([delta(0, "</think>x"), stop(0)]))) == [*thinking(0, "w"), *text(1, "x")]
 
 
 @pytest.mark.parametrize("last", [{"type": "message_delta", "delta": {}}, {"type": "message_stop"}, None])
@@ -195,7 +337,7 @@ def test_text_in_the_start_event_and_other_deltas_are_kept() -> None:
     cited = ("citations_delta", 1, None), ("citations_delta", 2, None)
     assert out[:3] == thinking(0, "w")
     assert out[3:6] == [("start", 1, "text", ""), ("text_delta", 1, "a"), cited[0]]
-    assert out[6:10] == [("stop", 1), ("start", 2, "text", ""), cited[1], ("stop", 2)]
+    assert out[6:10] == [("start", 2, "text", ""), cited[1], ("stop", 2), ("stop", 1)]
 
 
 @pytest.mark.parametrize("settings", [policy("redacted"), policy("drop"), policy("unsigned", signature="empty")])

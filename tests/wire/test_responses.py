@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from tests.wire.streams import CALL, decoded, message_item, response, responses, sse, totals, translate
 from vllm_reasoning_ext.wire.responses import reasoning_id
-from vllm_reasoning_ext.wire.surfaces import translate_body
+from vllm_reasoning_ext.wire.surfaces import stream_translator, translate_body
 from vllm_reasoning_ext.wire.translation import Translation
 
 FIRST, SECOND = reasoning_id("msg_1", 0), reasoning_id("msg_1", 1)
@@ -311,3 +311,167 @@ def test_the_items_of_a_turn_with_two_messages() -> None:
         "completed",
         [reasoning("1"), message_item("a"), reasoning("2", other), message_item("b", "msg_2")],
     )
+
+
+def numbered(events: list[Any], first: int = 0, step: int = 1) -> list[Any]:
+    return [
+        {**event, "sequence_number": first + step * n} if isinstance(event, dict) else event
+        for n, event in enumerate(events)
+    ]
+
+
+def added(index: int, kind: str = "message") -> dict[str, Any]:
+    return {"type": "response.output_item.added", "output_index": index, "item": {"type": kind, "id": f"m{index}"}}
+
+
+def part(index: int, content: int = 0) -> dict[str, Any]:
+    place = {"output_index": index, "content_index": content, "item_id": f"m{index}"}
+    return {"type": "response.content_part.added", **place, "part": {"type": "output_text", "text": ""}}
+
+
+def piece(index: int, value: str, content: int = 0) -> dict[str, Any]:
+    place = {"output_index": index, "content_index": content, "item_id": f"m{index}"}
+    return {"type": "response.output_text.delta", **place, "delta": value}
+
+
+def text_done(index: int, value: str, content: int = 0) -> dict[str, Any]:
+    place = {"output_index": index, "content_index": content, "item_id": f"m{index}"}
+    return {"type": "response.output_text.done", **place, "text": value}
+
+
+def item_done(index: int, value: str, kind: str = "message") -> dict[str, Any]:
+    content = [{"type": "output_text", "text": value}]
+    item = {"type": kind, "id": f"m{index}", "content": content}
+    return {"type": "response.output_item.done", "output_index": index, "item": item}
+
+
+def message_events(index: int, *values: str) -> list[dict[str, Any]]:
+    whole = "".join(values)
+    deltas_ = [piece(index, value) for value in values]
+    return [added(index), part(index), *deltas_, text_done(index, whole), item_done(index, whole)]
+
+
+CREATED = {"type": "response.created", "response": response("in_progress", [])}
+PROGRESS = {"type": "response.in_progress", "response": response("in_progress", [])}
+
+
+def completed(*items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "response.completed", "response": response("completed", list(items))}
+
+
+UNTAGGED = [
+    # Several items open at once.
+    [CREATED, added(0), part(0), added(1), part(1), piece(1, "b"), piece(0, "a"), item_done(1, "b"), item_done(0, "a")],
+    [CREATED, added(0), added(1, "function_call"), piece(0, "a"), item_done(1, "", "function_call"), item_done(0, "a")],
+    [CREATED, added(1), added(0), piece(0, "a"), piece(1, "b"), item_done(0, "a"), item_done(1, "b")],
+    # Indexes that begin at 5, with gaps, twice the same, never announced.
+    [CREATED, *message_events(5, "a"), *message_events(6, "b"), completed(item_done(5, "a")["item"])],
+    [CREATED, *message_events(3, "a"), *message_events(9, "b")],
+    [CREATED, *message_events(0, "a"), *message_events(0, "b")],
+    [CREATED, added(0), added(0), piece(0, "a")],
+    [CREATED, text_done(7, "<think>w</think>x")],
+    # A second response.
+    [CREATED, PROGRESS, *message_events(0, "a"), completed(), CREATED, *message_events(0, "b"), completed()],
+    [CREATED, added(0), CREATED, added(0), piece(0, "b")],
+    # Keep-alives, empty texts, other events, a stream that is cut.
+    [CREATED, added(0), b": keep-alive\n", part(0), piece(0, "a"), b": keep-alive\n"],
+    [CREATED, added(0), {"type": "own"}, piece(0, "a"), {"type": "own", "output_index": 0}],
+    [CREATED, added(0), part(0), piece(0, ""), text_done(0, ""), item_done(0, ""), completed()],
+    [CREATED, added(0), part(0)],
+    [CREATED, added(0), part(0), piece(0, "a"), "[DONE]"],
+    [CREATED, added(0), {"type": "error", "message": "m"}],
+    [CREATED, added(0), part(0), b"event: err"],
+]
+
+
+@pytest.mark.parametrize("events", UNTAGGED)
+@pytest.mark.parametrize("numbers", [None, (0, 1), (17, 10), (5, 0), (90, -3)])
+@pytest.mark.parametrize("settings", [FULL, LIVE, SEED])
+def test_untagged_streams_come_out_byte_for_byte(
+    settings: Translation, numbers: tuple[int, int] | None, events: list[Any]
+) -> None:
+    data = sse(events if numbers is None else numbered(events, *numbers))
+    assert translate("responses", data, settings) == data
+
+
+@pytest.mark.parametrize("first", [0, 40])
+def test_numbers_and_indexes_are_moved_by_what_was_put_in(first: int) -> None:
+    events = [CREATED, *message_events(5, "<think>w</think>", "x"), *message_events(6, "y"), added(9, "function_call")]
+    events.append(completed(item_done(5, "<think>w</think>x")["item"], item_done(6, "y")["item"], CALL))
+    out = decoded(translate("responses", sse(numbered(events, first))))
+    # Six events were put in for one delta that was left out.
+    assert [event["sequence_number"] for event in out] == list(range(first, first + len(events) + 5))
+    opened_at = [event["output_index"] for event in out if event["type"] == "response.output_item.added"]
+    assert opened_at == [5, 6, 7, 10]
+    kinds = [item["type"] for item in out[-1]["response"]["output"]]
+    assert kinds == ["reasoning", "message", "message", "function_call"]
+
+
+def test_items_that_are_open_at_once_keep_their_texts() -> None:
+    events = [
+        *(CREATED, added(0), part(0), added(1), part(1), added(2, "function_call")),
+        *(piece(1, "<think>w"), piece(0, "<think>v</think>a"), piece(1, "</think>b")),
+        *(text_done(1, "<think>w</think>b"), item_done(1, "<think>w</think>b")),
+        *(text_done(0, "<think>v</think>a"), item_done(0, "<think>v</think>a"), *message_events(3, "c")),
+        completed(item_done(0, "<think>v</think>a")["item"], item_done(1, "<think>w</think>b")["item"], CALL),
+    ]
+    out = decoded(translate("responses", sse(numbered(events))))
+    assert [event["sequence_number"] for event in out] == list(range(len(out)))
+    texts: dict[int, str] = {}
+    for event in out:
+        if event["type"].endswith("_text.delta"):
+            texts[event["output_index"]] = texts.get(event["output_index"], "") + event["delta"]
+    # The call was announced before any text was known: the reasoning items take the next free indexes.
+    assert texts == {3: "v", 0: "a", 4: "w", 1: "b", 5: "c"}
+    shown = [
+        item["content"][0]["text"] for item in out[-1]["response"]["output"] if item["type"] in ("message", "reasoning")
+    ]
+    assert shown == ["a", "b", "v", "w"]
+
+
+def test_reasoning_that_goes_on_while_another_item_opens() -> None:
+    events = [added(0), piece(0, "<think>w"), added(1, "function_call"), piece(0, "</think>a"), item_done(0, "")]
+    out = decoded(translate("responses", sse(numbered([CREATED, *events, added(2)])), LIVE))
+    starts = [(e["output_index"], e["item"]["type"]) for e in out if e["type"] == "response.output_item.added"]
+    assert starts == [(0, "reasoning"), (1, "function_call"), (2, "message"), (3, "message")]
+    assert [event["sequence_number"] for event in out] == list(range(len(out)))
+
+
+def test_an_empty_delta_announces_nothing() -> None:
+    events = [added(0), part(0), piece(0, ""), piece(0, "<think>w</think>x")]
+    out = brief(translate("responses", sse(numbered(events))))
+    assert [entry for entry in out if entry[0] == "output_item.added"] == [
+        ("output_item.added", 0, "reasoning"),
+        ("output_item.added", 1, "message"),
+    ]
+
+
+def test_a_second_response_begins_anew_but_counts_on() -> None:
+    one = [CREATED, *message_events(0, "<think>w</think>x"), completed()]
+    alone = translate("responses", sse(numbered(one)))
+    again = translate("responses", sse(numbered(one) + numbered(one)))
+    assert again == alone + alone
+    counted_on = decoded(translate("responses", sse(numbered(one + one))))
+    assert [event["sequence_number"] for event in counted_on] == list(range(2 * len(decoded(alone))))
+    assert [{**event, "sequence_number": 0} for event in counted_on[len(decoded(alone)) :]] == [
+        {**event, "sequence_number": 0} for event in decoded(alone)
+    ]
+
+
+@pytest.mark.parametrize(
+    "end", [[completed()], ["[DONE]"], [{"error": {"message": "m"}}], [b"event: err"], [b"data: {"]]
+)
+def test_what_is_held_goes_out_before_whatever_ends_the_stream(end: list[Any]) -> None:
+    out = translate("responses", sse([added(0), piece(0, "a<think>w"), *end]))
+    assert out.endswith(sse(end))
+    assert totals("responses", out.removesuffix(sse(end))) == ("", "a<think>w")
+
+
+def test_keep_alives_do_not_wait_for_a_message_that_does() -> None:
+    stream = stream_translator("responses", FULL)
+    assert stream.feed(sse([added(0)])) == b""
+    assert stream.feed(b": 1\n") == b""
+    assert stream.feed(b": 2\n") == b": 1\n: 2\n"
+    assert stream.feed(sse([piece(0, "<think>w")])) == b""
+    assert stream.feed(b": 3\n") == b": 3\n"
+    assert totals("responses", stream.feed(sse([piece(0, "</think>x")]))) == ("w", "x")

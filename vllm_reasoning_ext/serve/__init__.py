@@ -1,1 +1,1 @@
-"""What runs: middleware and proxy around the wire translators, and the demo."""
+"""What runs: middleware and proxy around the translators of `wire`."""

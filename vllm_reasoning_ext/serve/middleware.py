@@ -6,15 +6,18 @@ Requests are handed on as they are, but for `Accept-Encoding`: a compressed repl
 """
 
 import logging
-import zlib
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
 from dataclasses import replace
 from typing import Any, Final
 
+from starlette.datastructures import Headers, MutableHeaders
+
+from vllm_reasoning_ext.serve.inflate import ENCODINGS, InflateError, Inflater
 from vllm_reasoning_ext.serve.metrics import Metrics, shared
 from vllm_reasoning_ext.serve.settings import Settings
-from vllm_reasoning_ext.wire.sse import SSETranslator
-from vllm_reasoning_ext.wire.surfaces import SURFACES, stream_translator, surface_of, translate_body
+from vllm_reasoning_ext.wire.jsontext import dumps
+from vllm_reasoning_ext.wire.sse import EventTooLongError, SSETranslator
+from vllm_reasoning_ext.wire.surfaces import SURFACES, error_event, stream_translator, surface_of, translate_body
 from vllm_reasoning_ext.wire.translation import Translation
 
 Scope = MutableMapping[str, Any]
@@ -27,10 +30,22 @@ Header = tuple[bytes, bytes]
 log = logging.getLogger("vllm_reasoning_ext.serve")
 
 BODY_MAX: Final = 64 * 1024 * 1024
-"""Bytes of a JSON reply that are collected for translation; a longer one is passed on as it is."""
+"""Bytes of a JSON reply that are collected for translation.
+
+A longer plain one is passed on as it is; one that grows beyond it by decompression is a bomb, and refused.
+"""
 
 # What a changed body makes untrue.
-_OF_THE_BODY: Final = (b"content-length", b"etag", b"content-md5", b"digest", b"content-digest", b"repr-digest")
+_OF_THE_BODY: Final = ("content-length", "etag", "content-md5", "digest", "content-digest", "repr-digest")
+_BLANKS: Final = b" \t\r\n"
+
+
+class BrokenReplyError(Exception):
+    """A reply that has begun cannot be completed: leaving it unfinished is what tells the client."""
+
+
+class _RefusedError(Exception):
+    """The reply was answered with an error in its place; the application inside has to stop."""
 
 
 class ReasoningMiddleware:
@@ -58,14 +73,22 @@ class ReasoningMiddleware:
         if surface is None or not self.settings.translates(surface):
             await self.app(scope, receive, send)
             return
-        headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"accept-encoding"]
-        inner = {**scope, "headers": [*headers, (b"accept-encoding", b"identity")]}
+        headers = _headers(scope["headers"])
+        del headers["accept-encoding"]
+        headers.append("accept-encoding", "identity")
         response = _Response(surface, self._translation, send)
         try:
-            await self.app(inner, receive, response.send)
+            await self.app({**scope, "headers": headers.raw}, receive, response.send)
+        except _RefusedError:
+            return
         except Exception:
             await response.abandon()
             raise
+
+
+def _headers(raw: Iterable[Header]) -> MutableHeaders:
+    """Take a copy of headers; their names may have come in any case."""
+    return MutableHeaders(raw=[(name.lower(), value) for name, value in raw])
 
 
 class _Response:
@@ -75,11 +98,10 @@ class _Response:
         self._surface = surface
         self._translation = translation
         self._send = send
-        self._start: Message | None = None
+        self._start: Message | None = None  # held
         self._stream: SSETranslator | None = None
-        self._body: list[bytes] | None = None
-        self._body_bytes = 0
-        self._inflate: Any = None
+        self._body: _Body | None = None
+        self._inflater: Inflater | None = None
 
     async def send(self, message: Message) -> None:
         kind = message["type"]
@@ -97,80 +119,176 @@ class _Response:
         """The application failed half way: send what is held, so that nothing received is lost."""
         if self._stream is not None:
             rest, self._stream = self._stream.finish(), None
-            if rest:
-                await self._send({"type": "http.response.body", "body": rest, "more_body": True})
+            await self._piece(rest)
 
     async def _begin(self, start: Message) -> None:
-        headers = {name.lower(): value for name, value in start.get("headers", ())}
-        media = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-        encoding = headers.get(b"content-encoding", b"identity").strip().lower()
-        streamed = media == b"text/event-stream"
-        if not 200 <= start["status"] < 300 or not (streamed or media == b"application/json"):
+        headers = Headers(raw=_headers(start.get("headers", ())).raw)
+        media = headers.get("content-type", "").partition(";")[0].strip().lower()
+        encoding = headers.get("content-encoding", "identity").strip().lower()
+        streamed = media == "text/event-stream"
+        if not 200 <= start["status"] < 300 or not (streamed or media == "application/json"):
             await self._send(start)
             return
-        if encoding in (b"gzip", b"x-gzip", b"deflate"):
-            self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
-        elif encoding != b"identity":
+        if encoding in ENCODINGS:
+            self._inflater = Inflater(encoding)
+        elif encoding != "identity":
             log.warning("a reply came with Content-Encoding %r unasked: it is passed on as it is", encoding)
             await self._send(start)
             return
         if not streamed:
-            self._start, self._body = start, []
+            self._start, self._body = start, _Body(self._inflater, "content-length" not in headers)
             return
         self._stream = stream_translator(self._surface, self._translation)
-        await self._send({**start, "headers": self._headers(start)})
+        await self._send(self._changed(start))
 
-    def _headers(self, start: Message, length: int | None = None) -> list[Header]:
-        gone = (*_OF_THE_BODY, b"content-encoding") if self._inflate is not None else _OF_THE_BODY
-        kept = [(name, value) for name, value in start.get("headers", ()) if name.lower() not in gone]
-        return kept if length is None else [*kept, (b"content-length", str(length).encode())]
+    def _changed(self, start: Message, length: int | None = None) -> Message:
+        """Give the start of a response whose body is no longer the upstream's."""
+        headers = _headers(start.get("headers", ()))
+        for name in _OF_THE_BODY:
+            del headers[name]
+        if self._inflater is not None:
+            del headers["content-encoding"]
+        if length is not None:
+            headers["content-length"] = str(length)
+        return {**start, "headers": headers.raw}
+
+    async def _piece(self, data: bytes) -> None:
+        if data:
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    # -- streams
 
     async def _translated(self, stream: SSETranslator, message: Message) -> None:
         more = bool(message.get("more_body", False))
-        data = stream.feed(self._plain(message.get("body", b""), more))
+        data = b""
+        try:
+            for plain in self._plain(message.get("body", b"")):
+                await self._piece(data)
+                data = stream.feed(plain)
+            if not more and self._inflater is not None:
+                self._inflater.finish()
+        except EventTooLongError as error:
+            await self._break_off(data + error.rest, str(error))
+        except InflateError as error:
+            await self._break_off(data + stream.finish(), str(error))
         if not more:
             data += stream.finish()
             self._stream = None
         if data or not more:
             await self._send({**message, "body": data})
 
-    async def _collected(self, body: list[bytes], message: Message) -> None:
+    def _plain(self, raw: bytes) -> Iterator[bytes]:
+        return iter((raw,)) if self._inflater is None else self._inflater.feed(raw)
+
+    async def _break_off(self, rest: bytes, why: str) -> None:
+        self._stream = None
+        await self._piece(rest)
+        await self._piece(error_event(self._surface, why))
+        raise BrokenReplyError(why)
+
+    # -- bodies
+
+    async def _collected(self, body: "_Body", message: Message) -> None:
         more = bool(message.get("more_body", False))
-        raw = message.get("body", b"")
-        body.append(raw)
-        self._body_bytes += len(raw)
-        if more and self._body_bytes <= BODY_MAX:
+        body.take(message.get("body", b""))
+        if body.bomb:
+            await self._refuse("the reply is too long when it is decompressed")
+        blanks = body.keep_alive() if more else b""
+        if blanks:
+            await self._early(blanks)
+        if more and not body.too_long:
             return
-        whole = b"".join(body)
-        start, self._start, self._body = self._start, None, None
-        assert start is not None
+        self._body = None
+        whole = body.raw
+        start, self._start = self._start, None
         if not more:
-            plain = self._whole(whole)
+            plain = body.finished()
             data = translate_body(self._surface, plain, self._translation)
-            if data is not plain:
+            if data is not plain or start is None:
                 whole = data
-                start = {**start, "headers": self._headers(start, len(data))}
-        await self._send(start)
+                start = start and self._changed(start, len(data))
+        if start is not None:
+            await self._send(start)
         await self._send({**message, "body": whole})
 
-    def _whole(self, raw: bytes) -> bytes:
-        """Give the body uncompressed; nothing when that fails or grows too long: it is then passed on as it came."""
-        if self._inflate is None:
-            return raw
-        try:
-            plain: bytes = self._inflate.decompress(raw, BODY_MAX)
-        except zlib.error:
-            return b""
-        return plain if not self._inflate.unconsumed_tail else b""
+    async def _early(self, blanks: bytes) -> None:
+        """Send the blanks by which an upstream keeps a connection alive while the model works."""
+        start, self._start = self._start, None
+        if start is not None:
+            await self._send(self._changed(start))
+        await self._piece(blanks)
 
-    def _plain(self, raw: bytes, more: bool) -> bytes:
-        if self._inflate is None:
-            return raw
-        plain: bytes = self._inflate.decompress(raw)
-        return plain if more else plain + self._inflate.flush()
+    async def _refuse(self, why: str) -> None:
+        """Answer 502 in place of the reply, or break it off if it has begun."""
+        start, self._start, self._body = self._start, None, None
+        log.warning("%s: it is not passed on", why)
+        if start is None:
+            raise BrokenReplyError(why)
+        body = dumps({"error": {"message": why, "type": "proxy_error", "code": 502}})
+        headers = MutableHeaders({"content-type": "application/json", "content-length": str(len(body))})
+        await self._send({"type": "http.response.start", "status": 502, "headers": headers.raw})
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+        raise _RefusedError
 
     async def _release(self) -> None:
         """Something else than a body follows the held start (a file to be sent): pass everything on."""
         start, self._start, self._body = self._start, None, None
         if start is not None:
             await self._send(start)
+
+
+class _Body:
+    """A JSON body that is collected, as it came and decompressed.
+
+    Args:
+        inflater: None for a plain body.
+        unmeasured: its length was not announced: blanks ahead of it may go out at once.
+    """
+
+    def __init__(self, inflater: Inflater | None, unmeasured: bool) -> None:
+        self._inflater = inflater
+        self._only_blanks = unmeasured and inflater is None
+        self._came = bytearray()
+        self._plain = bytearray()
+        self._readable = True
+        self.bomb = False
+
+    @property
+    def raw(self) -> bytes:
+        return bytes(self._came)
+
+    @property
+    def too_long(self) -> bool:
+        return len(self._came) > BODY_MAX
+
+    def take(self, data: bytes) -> None:
+        self._came += data
+        if self._inflater is None or not self._readable:
+            return
+        try:
+            for piece in self._inflater.feed(data):
+                self._plain += piece
+                if len(self._plain) > BODY_MAX:
+                    self.bomb = True
+                    return
+        except InflateError:
+            self._readable = False
+
+    def keep_alive(self) -> bytes:
+        """Take off the blanks that have come, as long as nothing else has."""
+        self._only_blanks = self._only_blanks and not self._came.strip(_BLANKS)
+        if not self._only_blanks:
+            return b""
+        blanks = self.raw
+        self._came.clear()
+        return blanks
+
+    def finished(self) -> bytes:
+        """Give the whole body for translation; nothing of one that cannot be read: it is passed on as it came."""
+        if self._inflater is None:
+            return self.raw
+        try:
+            self._inflater.finish()
+        except InflateError:
+            self._readable = False
+        return bytes(self._plain) if self._readable else b""

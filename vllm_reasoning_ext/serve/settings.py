@@ -7,22 +7,15 @@ from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
 from vllm_reasoning_ext.core.families import names
-from vllm_reasoning_ext.core.grammar.inline import UNCLOSED, WHERE
 from vllm_reasoning_ext.core.grammar.tags import parse_tags
 from vllm_reasoning_ext.errors import SetupError
 from vllm_reasoning_ext.serve.proxy.limits import Limits, limit_variable
-from vllm_reasoning_ext.wire.translation import (
-    INLINE,
-    MESSAGES_POLICIES,
-    REASONING_FIELDS,
-    RESPONSES_EVENTS,
-    SIGNATURES,
-    Translation,
-)
+from vllm_reasoning_ext.wire.translation import CHOICES, INLINE, Translation
 
 PREFIX: Final = "THINK_EXTRACT_"
 
 _LIMITS: Final = frozenset(limit_variable(bound.name) for bound in fields(Limits))  # the proxy's own
+_OWN: Final = ("enabled", "chat_enabled", "responses_enabled")  # of `Settings`; the others are of `Translation`
 _TRUE: Final = ("true", "1", "yes", "on")
 _FALSE: Final = ("false", "0", "no", "off")
 
@@ -36,12 +29,20 @@ class Settings:
         chat_enabled: chat completions are translated.
         responses_enabled: Responses are translated.
         translation: how; its `messages_policy` turns Anthropic messages on.
+
+    Raises:
+        ValueError: a switch is neither True nor False.
     """
 
     enabled: bool = True
     chat_enabled: bool = True
     responses_enabled: bool = True
     translation: Translation = field(default_factory=Translation)
+
+    def __post_init__(self) -> None:
+        for name in _OWN:
+            if type(getattr(self, name)) is not bool:
+                raise ValueError(f"{name}={getattr(self, name)!r} is neither True nor False")
 
     def translates(self, surface: str) -> bool:
         """Tell whether a surface ("chat", "messages", "responses") is translated."""
@@ -52,34 +53,48 @@ class Settings:
         return self.chat_enabled if surface == "chat" else self.responses_enabled
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str] | None = None) -> "Settings":
-        """Read the settings from the environment; an empty variable counts as unset.
+    def from_env(cls, environ: Mapping[str, str] | None = None, options: Mapping[str, str] | None = None) -> "Settings":
+        """Read the settings: an option before its environment variable, that before the default.
+
+        Args:
+            environ: the environment; None is the process's. An empty variable counts as unset.
+            options: texts of command-line options by the names that `Variable.option` gives.
 
         Raises:
-            SetupError: a variable has a wrong value, or starts with the prefix and is none of ours.
+            SetupError: a value is wrong, or a variable starts with the prefix and is not known.
         """
         env = os.environ if environ is None else environ
-        known = {variable.name: variable for variable in VARIABLES}
+        options = options or {}
+        _check_names(env)
         values: dict[str, Any] = {}
-        for name, text in env.items():
-            if not name.startswith(PREFIX) or name in _LIMITS:
-                continue
-            variable = known.get(name)
-            if variable is None:
-                near = get_close_matches(name, [*known, *_LIMITS], n=1)
-                raise SetupError(
-                    f"{name} is no setting",
-                    "the environment",
-                    f"unset it{f', or did you mean {near[0]}?' if near else ''}; known are: {', '.join(known)}",
-                )
-            if text.strip():
-                values[variable.field] = variable.read(name, text.strip())
-        own = {key: values.pop(key) for key in ("enabled", "chat_enabled", "responses_enabled") if key in values}
+        for variable in VARIABLES:
+            if variable.option in options:
+                text = options[variable.option]
+                values[variable.field] = variable.read(variable.option, text.strip(), "the command line")
+            elif env.get(variable.name, "").strip():
+                values[variable.field] = variable.read(variable.name, env[variable.name].strip(), "the environment")
+        own = {key: values.pop(key) for key in _OWN if key in values}
         return cls(**own, translation=replace(Translation(), **values))
 
 
+def _check_names(env: Mapping[str, str]) -> None:
+    known = [variable.name for variable in VARIABLES]
+    for name in env:
+        if name.startswith(PREFIX) and name not in _LIMITS and name not in known:
+            near = get_close_matches(name, [*known, *_LIMITS], n=1)
+            raise SetupError(
+                f"{name} is no setting",
+                "the environment",
+                f"unset it{f', or did you mean {near[0]}?' if near else ''}; known are: {', '.join(known)}",
+            )
+
+
+Reader = Callable[[str, str, str], Any]
+"""Reads a value: the name of the setting, its text, and where it was found, for the error."""
+
+
 class Variable(NamedTuple):
-    """One environment variable.
+    """One setting: an environment variable, and an option of the command `proxy`.
 
     Attributes:
         name: the variable.
@@ -91,48 +106,52 @@ class Variable(NamedTuple):
 
     name: str
     field: str
-    read: Callable[[str, str], Any]
+    read: Reader
     default: str
     meaning: str
 
+    @property
+    def option(self) -> str:
+        """The command-line option, `--max-buffer-bytes` for `THINK_EXTRACT_MAX_BUFFER_BYTES`."""
+        return "--" + self.name.removeprefix(PREFIX).lower().replace("_", "-")
 
-def _flag(name: str, text: str) -> bool:
+
+def _flag(name: str, text: str, found: str) -> bool:
     if text.lower() in _TRUE:
         return True
     if text.lower() in _FALSE:
         return False
-    raise SetupError(
-        f"{name}={text!r} is neither true nor false", "the environment", f"set {name}=true or {name}=false"
-    )
+    raise SetupError(f"{name}={text!r} is neither true nor false", found, f"set {name}=true or {name}=false")
 
 
-def _one_of(allowed: Sequence[str]) -> Callable[[str, str], str]:
-    def read(name: str, text: str) -> str:
+def _one_of(allowed: Sequence[str]) -> Reader:
+    def read(name: str, text: str, found: str) -> str:
         if text in allowed:
             return text
         remedy = f"set {name} to one of: {', '.join(allowed)} (written just so)"
-        raise SetupError(f"{name}={text!r} is unknown", "the environment", remedy)
+        raise SetupError(f"{name}={text!r} is unknown", found, remedy)
 
     return read
 
 
-def _family(name: str, text: str) -> str:
-    return _one_of([INLINE, *names()])(name, text)
+def _family(name: str, text: str, found: str) -> str:
+    read = _one_of([INLINE, *names()])
+    return str(read(name, text, found))
 
 
-def _bytes(name: str, text: str) -> int:
+def _bytes(name: str, text: str, found: str) -> int:
     if text.isascii() and text.isdigit() and int(text) > 0:
         return int(text)
-    remedy = f"set {name} to a whole number of 1 or more, or unset it for 65536"
-    raise SetupError(f"{name}={text!r} is no number of bytes", "the environment", remedy)
+    remedy = f"set {name} to a whole number of 1 or more, or leave it out for 65536"
+    raise SetupError(f"{name}={text!r} is no number of bytes", found, remedy)
 
 
-def _pairs(name: str, text: str) -> tuple[tuple[str, str], ...]:
+def _pairs(name: str, text: str, found: str) -> tuple[tuple[str, str], ...]:
     try:
         return parse_tags(text, strict=True)
     except ValueError as error:
-        remedy = f"set {name}='<think>...</think>,<thought>...</thought>', or unset it for the nine default pairs"
-        raise SetupError(str(error), f"the environment, {name}", remedy) from None
+        remedy = f"set {name}='<think>...</think>,<thought>...</thought>', or leave it out for the nine default pairs"
+        raise SetupError(str(error), f"{found}, {name}", remedy) from None
 
 
 VARIABLES: Final = (
@@ -142,28 +161,28 @@ VARIABLES: Final = (
     Variable(
         PREFIX + "MESSAGES_POLICY",
         "messages_policy",
-        _one_of(MESSAGES_POLICIES),
+        _one_of(CHOICES["messages_policy"]),
         "off",
         "Anthropic messages: off (tags stay), drop, unsigned (a thinking block) or redacted",
     ),
     Variable(
         PREFIX + "SIGNATURE",
         "signature",
-        _one_of(SIGNATURES),
+        _one_of(CHOICES["signature"]),
         "omit",
         "an unsigned thinking block has no `signature` (omit) or an empty one (empty)",
     ),
     Variable(
         PREFIX + "REASONING_FIELD",
         "reasoning_field",
-        _one_of(REASONING_FIELDS),
+        _one_of(CHOICES["reasoning_field"]),
         "reasoning_content",
         "the chat field that gets the reasoning: reasoning_content, reasoning or both",
     ),
     Variable(
         PREFIX + "RESPONSES_EVENTS",
         "responses_events",
-        _one_of(RESPONSES_EVENTS),
+        _one_of(CHOICES["responses_events"]),
         "full",
         "full: the whole life of a reasoning item; seed: added, deltas and done only, one item per message",
     ),
@@ -171,14 +190,14 @@ VARIABLES: Final = (
     Variable(
         PREFIX + "WHERE",
         "where",
-        _one_of(WHERE),
+        _one_of(CHOICES["where"]),
         "prose",
         "prose: not in a code fence, not after a backtick; anywhere; head: before the answer only",
     ),
     Variable(
         PREFIX + "UNCLOSED",
         "unclosed",
-        _one_of(UNCLOSED),
+        _one_of(CHOICES["unclosed"]),
         "content",
         "content: a block waits for its closer and is passed on verbatim without one; reasoning: it streams",
     ),

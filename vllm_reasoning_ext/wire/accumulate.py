@@ -5,12 +5,12 @@ as an inline tag in the text. `extract_openai_delta` sorts the first two, `Strea
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Any, Final, Literal, NamedTuple, TypedDict, get_args
 
 from vllm_reasoning_ext.core.events import Delta
 from vllm_reasoning_ext.core.grammar.inline import Inline
 
-FLOORS: Final = ("promote", "off")
+FloorPolicy = Literal["promote", "off"]
 _REASONING_FIELDS: Final = ("reasoning", "reasoning_content")
 _PART_TEXTS: Final = ("text", "thinking", "reasoning", "content")
 
@@ -94,15 +94,15 @@ class StreamTextAccumulator:
     def __init__(
         self,
         *,
-        floor: str = "promote",
+        floor: FloorPolicy = "promote",
         tags: str | Iterable[Sequence[str]] | None = None,
         where: str = "prose",
         unclosed: str = "reasoning",
         joiner: str = "\n",
         max_buffer_bytes: int = 65536,
     ) -> None:
-        if floor not in FLOORS:
-            raise ValueError(f"floor={floor!r} is unknown: use one of {', '.join(FLOORS)}")
+        if floor not in get_args(FloorPolicy):
+            raise ValueError(f"floor={floor!r} is unknown: use one of {', '.join(get_args(FloorPolicy))}")
         self._inline = Inline(tags, where, unclosed, joiner, max_buffer_bytes)
         self._floor = floor
         self._content: list[str] = []

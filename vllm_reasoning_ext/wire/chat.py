@@ -1,16 +1,20 @@
-"""OpenAI chat completions: tags in `content` become the reasoning field, in bodies and in streams."""
+"""OpenAI chat completions: tags in `content` become the reasoning field, in bodies and in streams.
 
-from collections.abc import Callable
+A content is one text, whether it comes as a string or as typed parts: a tag may be cut between two parts, and a body
+gives what the stream of the same text gives.
+"""
+
 from typing import Any, Final
 
-from vllm_reasoning_ext.core.events import Delta
+from vllm_reasoning_ext.core.events import MARKER, REASONING, Delta, Event
 from vllm_reasoning_ext.wire.jsontext import dumps, loads
-from vllm_reasoning_ext.wire.sse import ServerEvent, compose
+from vllm_reasoning_ext.wire.sse import ServerEvent, compose, is_last_word
 from vllm_reasoning_ext.wire.translation import TextSplit, Translation
 
 _FIELDS: Final = ("reasoning", "reasoning_content")
 _ENVELOPE: Final = ("id", "object", "created", "model", "system_fingerprint", "service_tier")
 _CHOICE_OWN: Final = ("index", "delta")
+_THOUGHT_TYPES: Final = ("thinking", "reasoning", "redacted_thinking")
 
 
 def translate_chat(body: dict[str, Any], settings: Translation) -> bool:
@@ -25,48 +29,79 @@ def translate_chat(body: dict[str, Any], settings: Translation) -> bool:
     choices = body.get("choices")
     for choice in choices if isinstance(choices, list) else ():
         message = choice.get("message") if isinstance(choice, dict) else None
-        if not isinstance(message, dict) or _has_reasoning(message):
-            continue
-        reason = choice.get("finish_reason")
-
-        def once(text: str, reason: str | None = reason) -> Delta:
-            return settings.once(text, "chat", reason)
-
-        done = _rewrite(message, once, settings)
-        changed = changed or done
+        if isinstance(message, dict) and not _has_reasoning(message):
+            done = _translate_message(message, _reason(choice), settings)
+            changed = changed or done
     return changed
 
 
+def _reason(choice: dict[str, Any]) -> str | None:
+    """Read the finish reason; some servers write "" for none."""
+    reason = choice.get("finish_reason")
+    return reason if isinstance(reason, str) and reason else None
+
+
 def _has_reasoning(holder: dict[str, Any]) -> bool:
-    return any(holder.get(field) for field in _FIELDS)
-
-
-def _rewrite(holder: dict[str, Any], split: Callable[[str], Delta], settings: Translation) -> bool:
-    """Split the text of a message or delta: its content, or each text part of it."""
-    content = holder.get("content")
-    if isinstance(content, str):
-        if not content:
-            return False
-        delta = split(content)
-        if delta.content == content and not delta.reasoning:
-            return False
-        holder["content"] = delta.content
-        _set_reasoning(holder, delta.reasoning, settings)
+    """Tell whether a message or delta has reasoning of its own: in a field, or as a typed part (Mistral)."""
+    if any(holder.get(field) for field in _FIELDS):
         return True
-    thoughts: list[str] = []
-    changed = False
-    for part in content if isinstance(content, list) else ():
-        text = part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
-        if not isinstance(text, str) or not text:
+    content = holder.get("content")
+    parts = content if isinstance(content, list) else ()
+    return any(isinstance(part, dict) and part.get("type") in _THOUGHT_TYPES for part in parts)
+
+
+def _text_parts(content: object) -> list[dict[str, Any]]:
+    """Give the text parts of a content that is a list of parts."""
+    return [
+        part
+        for part in (content if isinstance(content, list) else ())
+        if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
+    ]
+
+
+def _translate_message(message: dict[str, Any], reason: str | None, settings: Translation) -> bool:
+    content = message.get("content")
+    parts = _text_parts(content)
+    texts = [content] if isinstance(content, str) else [part["text"] for part in parts]
+    text = "".join(texts)
+    if not text:
+        return False
+    delta = settings.once(text, "chat", reason)
+    if delta.content == text and not delta.reasoning:
+        return False
+    if isinstance(content, str):
+        message["content"] = delta.content
+    else:
+        for part, answer in zip(parts, _by_part(delta.events, texts), strict=True):
+            part["text"] = answer
+    _set_reasoning(message, delta.reasoning, settings)
+    return True
+
+
+def _by_part(events: tuple[Event, ...], texts: list[str]) -> list[str]:
+    """Give each part the answer's characters that it had.
+
+    The events that the model wrote, joined, are the text (law 1): a cursor over it says where each stood.
+    """
+    answers: list[list[str]] = [[] for _ in texts]
+    ends = [sum(map(len, texts[: number + 1])) for number in range(len(texts))]
+    place = number = 0
+    for event in events:
+        shown = event.kind is not MARKER and event.kind is not REASONING
+        if event.synthetic:
+            if shown:
+                answers[number].append(event.text)
             continue
-        delta = split(text)
-        if delta.reasoning:
-            thoughts.append(delta.reasoning)
-        if delta.content != text:
-            part["text"] = delta.content
-            changed = True
-    _set_reasoning(holder, settings.joiner.join(thoughts), settings)
-    return changed or bool(thoughts)
+        text = event.text
+        while text:
+            while place >= ends[number]:
+                number += 1
+            piece = text[: ends[number] - place]
+            if shown:
+                answers[number].append(piece)
+            place += len(piece)
+            text = text[len(piece) :]
+    return ["".join(answer) for answer in answers]
 
 
 def _set_reasoning(holder: dict[str, Any], text: str, settings: Translation) -> None:
@@ -74,16 +109,6 @@ def _set_reasoning(holder: dict[str, Any], text: str, settings: Translation) -> 
         for field in _FIELDS:
             if settings.reasoning_field in (field, "both"):
                 holder[field] = text
-
-
-class _Choice:
-    """One choice of a stream: its split, and whether it is passed on as it is."""
-
-    __slots__ = ("passing", "split")
-
-    def __init__(self, split: TextSplit) -> None:
-        self.split = split
-        self.passing = False  # finished, or upstream sends reasoning itself
 
 
 class ChatStream:
@@ -95,7 +120,8 @@ class ChatStream:
 
     def __init__(self, settings: Translation) -> None:
         self._settings = settings
-        self._choices: dict[int, _Choice] = {}
+        self._splits: dict[int, TextSplit] = {}  # the choices that are being read
+        self._passing: set[int] = set()  # finished, or with reasoning of their own: passed on as they are
         self._last: dict[str, Any] = {}
         self._newline = b"\n"
 
@@ -103,9 +129,9 @@ class ChatStream:
         data = event.data
         if data is None:
             return [event.raw]
-        if data.strip() == b"[DONE]":
-            return [*self.end(), event.raw]
         chunk = loads(data)
+        if is_last_word(event, chunk):
+            return [*self.end(), event.raw]
         choices = chunk.get("choices") if isinstance(chunk, dict) else None
         if not isinstance(choices, list) or not choices:
             return [event.raw]
@@ -126,32 +152,31 @@ class ChatStream:
 
     def end(self) -> list[bytes]:
         before: list[dict[str, Any]] = []
-        for index, state in sorted(self._choices.items()):
-            if not state.passing:
-                state.passing = True
-                self._hold_back(before, index, state.split.finish())
+        for index in sorted(self._splits):
+            self._hold_back(before, index, self._pass_on(index))
         return [self._flush(before)] if before else []
+
+    def _pass_on(self, index: int, reason: str | None = None) -> Delta:
+        """End a choice's split, and keep nothing of it but that it has ended."""
+        self._passing.add(index)
+        split = self._splits.pop(index, None)
+        return Delta() if split is None else split.finish(reason)
 
     def _choice(self, choice: dict[str, Any], before: list[dict[str, Any]]) -> bool:
         """Rewrite one choice's delta; what must go out ahead of the chunk is put into `before`."""
-        index, delta, reason = choice.get("index", 0), choice.get("delta"), choice.get("finish_reason")
-        if not isinstance(index, int) or not isinstance(delta, dict):
-            return False
-        state = self._choices.get(index)
-        if state is None:
-            state = self._choices[index] = _Choice(self._settings.text("chat", "stream"))
-        if state.passing:
+        index, delta, reason = choice.get("index", 0), choice.get("delta"), _reason(choice)
+        if type(index) is not int or not isinstance(delta, dict) or index in self._passing:
             return False
         if _has_reasoning(delta):
-            state.passing = True
-            self._hold_back(before, index, state.split.finish())
+            self._hold_back(before, index, self._pass_on(index))
             return False
-        had_text = bool(delta.get("content"))
-        changed = _rewrite(delta, state.split.feed, self._settings)
+        split = self._splits.get(index)
+        if split is None:
+            split = self._splits[index] = self._settings.text("chat", "stream")
+        changed, has_text = self._feed(delta, split)
         if reason is not None:
-            state.passing = True
-            rest = state.split.finish(reason)
-            if not had_text:
+            rest = self._pass_on(index, reason)
+            if not has_text:
                 self._hold_back(before, index, rest)
             elif rest.content or rest.reasoning:
                 changed = True
@@ -160,11 +185,33 @@ class ChatStream:
             _drop_empty(delta)
         return changed
 
+    def _feed(self, delta: dict[str, Any], split: TextSplit) -> tuple[bool, bool]:
+        """Split the text of a delta; tells whether that changed anything, and whether there was any."""
+        content = delta.get("content")
+        parts = [delta] if isinstance(content, str) else _text_parts(content)
+        key = "content" if isinstance(content, str) else "text"
+        reasoning: list[str] = []
+        changed = has_text = False
+        for part in parts:
+            text = part[key]
+            if not text:
+                continue
+            has_text = True
+            given = split.feed(text)
+            if given.content != text:
+                part[key] = given.content
+                changed = True
+            reasoning.append(given.reasoning)
+        thoughts = "".join(reasoning)
+        _set_reasoning(delta, thoughts, self._settings)
+        return changed or bool(thoughts), has_text
+
     def _append(self, delta: dict[str, Any], rest: Delta) -> None:
-        if isinstance(delta["content"], list):
-            delta["content"].append({"type": "text", "text": rest.content})
+        content = delta["content"]
+        if isinstance(content, str):
+            delta["content"] = content + rest.content
         else:
-            delta["content"] += rest.content
+            content.append({"type": "text", "text": rest.content})
         before = next((delta[field] for field in _FIELDS if delta.get(field)), "")
         _set_reasoning(delta, before + rest.reasoning, self._settings)
 

@@ -8,7 +8,7 @@ from vllm_reasoning_ext.wire.jsontext import dumps, loads
 from vllm_reasoning_ext.wire.messages import MessagesStream, translate_message
 from vllm_reasoning_ext.wire.responses import translate_response
 from vllm_reasoning_ext.wire.responses_stream import ResponsesStream
-from vllm_reasoning_ext.wire.sse import SSETranslator
+from vllm_reasoning_ext.wire.sse import SSETranslator, compose
 from vllm_reasoning_ext.wire.translation import Translation
 
 SURFACES: Final = ("chat", "messages", "responses")
@@ -52,3 +52,12 @@ def stream_translator(surface: str, settings: Translation) -> SSETranslator:
     if surface == "messages":
         return SSETranslator(MessagesStream(settings))
     return SSETranslator(ResponsesStream(settings))
+
+
+def error_event(surface: str, message: str) -> bytes:
+    """Write the event that tells a client in its surface's own form why a stream is broken off."""
+    if surface == "messages":
+        return compose(dumps({"type": "error", "error": {"type": "api_error", "message": message}}), b"error")
+    if surface == "responses":
+        return compose(dumps({"type": "error", "code": "server_error", "message": message, "param": None}), b"error")
+    return compose(dumps({"error": {"message": message, "type": "server_error", "code": 502}}))

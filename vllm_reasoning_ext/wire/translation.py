@@ -2,18 +2,32 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 from vllm_reasoning_ext.core.events import MARKER, REASONING, Delta, Event
+from vllm_reasoning_ext.core.families import names
 from vllm_reasoning_ext.core.grammar.inline import BUFFER_BYTES, DEFAULT_TAGS
-from vllm_reasoning_ext.core.grammar.tags import TagPair
+from vllm_reasoning_ext.core.grammar.tags import TagPair, parse_tags
 from vllm_reasoning_ext.core.splitter import Splitter
 
 INLINE: Final = "inline"
-REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "both")
-MESSAGES_POLICIES: Final = ("off", "drop", "unsigned", "redacted")
-SIGNATURES: Final = ("omit", "empty")
-RESPONSES_EVENTS: Final = ("full", "seed")
+
+Where = Literal["prose", "anywhere", "head"]
+Unclosed = Literal["reasoning", "content"]
+ReasoningField = Literal["reasoning_content", "reasoning", "both"]
+MessagesPolicy = Literal["off", "drop", "unsigned", "redacted"]
+Signature = Literal["omit", "empty"]
+ResponsesEvents = Literal["full", "seed"]
+
+CHOICES: Final[dict[str, tuple[str, ...]]] = {
+    "where": get_args(Where),
+    "unclosed": get_args(Unclosed),
+    "reasoning_field": get_args(ReasoningField),
+    "messages_policy": get_args(MessagesPolicy),
+    "signature": get_args(Signature),
+    "responses_events": get_args(ResponsesEvents),
+}
+"""The settings that are one of several words, and those words."""
 
 
 class Outcome(NamedTuple):
@@ -38,7 +52,7 @@ class Translation:
     """The settings of a translation.
 
     Attributes:
-        tags: pairs of opener and closer.
+        tags: pairs of opener and closer, or their string form, `open...close,open...close`.
         where: where a tag counts: "prose", "anywhere" or "head".
         unclosed: "content" keeps a block back until its closer; "reasoning" streams it.
         max_buffer_bytes: most UTF-8 bytes of a block that is kept back.
@@ -50,20 +64,37 @@ class Translation:
         responses_events: "full" is the whole life of a reasoning item; "seed" the three events of seed 000.
         joiner: text between two blocks.
         observe: called with the outcome of each text.
+
+    Raises:
+        ValueError: a value is none of those allowed; it names them.
     """
 
     tags: tuple[TagPair, ...] = DEFAULT_TAGS
-    where: Literal["prose", "anywhere", "head"] = "prose"
-    unclosed: Literal["content", "reasoning"] = "content"
+    where: Where = "prose"
+    unclosed: Unclosed = "content"
     max_buffer_bytes: int = BUFFER_BYTES
     family: str = INLINE
     implicit_open: bool = False
-    reasoning_field: str = "reasoning_content"
-    messages_policy: str = "off"
-    signature: str = "omit"
-    responses_events: str = "full"
+    reasoning_field: ReasoningField = "reasoning_content"
+    messages_policy: MessagesPolicy = "off"
+    signature: Signature = "omit"
+    responses_events: ResponsesEvents = "full"
     joiner: str = "\n\n"
     observe: Callable[[Outcome], None] | None = None
+
+    def __post_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name}={getattr(self, name)!r} is unknown: use one of {', '.join(allowed)}")
+        if self.family != INLINE and self.family not in names():
+            raise ValueError(f"family={self.family!r} is unknown: use one of {', '.join((INLINE, *names()))}")
+        if type(self.max_buffer_bytes) is not int or self.max_buffer_bytes < 1:
+            raise ValueError(f"max_buffer_bytes={self.max_buffer_bytes!r} is no number of bytes: use 1 or more")
+        if type(self.implicit_open) is not bool:
+            raise ValueError(f"implicit_open={self.implicit_open!r} is neither True nor False")
+        if not isinstance(self.joiner, str):
+            raise TypeError(f"joiner={self.joiner!r} is no text")
+        object.__setattr__(self, "tags", parse_tags(self.tags, strict=True))
 
     def text(self, surface: str, mode: str) -> "TextSplit":
         """Begin the split of one text: one choice, one content block, one output part."""

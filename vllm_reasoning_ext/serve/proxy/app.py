@@ -9,8 +9,9 @@ import logging
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, Final
 
+import h11
 import httpx
 import uvicorn
 from starlette.applications import Starlette
@@ -21,13 +22,24 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from vllm_reasoning_ext.errors import SetupError
 from vllm_reasoning_ext.serve.metrics import Metrics
-from vllm_reasoning_ext.serve.middleware import App, Message, ReasoningMiddleware, Receive, Scope, Send
-from vllm_reasoning_ext.serve.proxy.admission import Admission
-from vllm_reasoning_ext.serve.proxy.forward import Forwarder, UpstreamBrokenError, parse_upstream
+from vllm_reasoning_ext.serve.middleware import (
+    App,
+    BrokenReplyError,
+    Message,
+    ReasoningMiddleware,
+    Receive,
+    Scope,
+    Send,
+)
+from vllm_reasoning_ext.serve.proxy.admission import TARGET, Admission, answer
+from vllm_reasoning_ext.serve.proxy.forward import Forwarder, parse_upstream
 from vllm_reasoning_ext.serve.proxy.limits import Limits
 from vllm_reasoning_ext.serve.settings import Settings
 
 log = logging.getLogger("vllm_reasoning_ext.serve")
+SPARE_CONNECTIONS: Final = 1000
+"""Connections beyond `Limits.connections` that may wait for a request, a page of the proxy's own or a 503."""
+
 access = logging.getLogger("vllm_reasoning_ext.access")
 
 
@@ -54,7 +66,7 @@ def proxy_app(
     metrics = metrics or Metrics()
     limits = limits or Limits()
     forward = Forwarder(parse_upstream(upstream), limits, metrics, transport)
-    inner: App = ReasoningMiddleware(forward, settings, metrics) if settings.enabled else forward
+    inner: App = _Answered(ReasoningMiddleware(forward, settings, metrics)) if settings.enabled else forward
 
     async def health(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -71,6 +83,28 @@ def proxy_app(
     routes = [Route("/healthz", health), Route("/metrics", numbers), Mount("/", app=inner)]
     app = Starlette(routes=routes, lifespan=lifespan)
     return _Outermost(Admission(app, limits, metrics), metrics)
+
+
+class _Answered:
+    """Answers 502 where a reply broke while it was held to be translated: the client can still be told."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def noted(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noted)
+        except BrokenReplyError:
+            if not begun:
+                await answer((502, "the upstream broke off its answer"), scope, receive, send)
+            raise
 
 
 class _Outermost:
@@ -98,7 +132,7 @@ class _Outermost:
         note = ""
         try:
             await self._app(scope, receive, counted)
-        except UpstreamBrokenError as error:
+        except BrokenReplyError as error:
             # The response cannot be completed: leaving it unfinished is what tells the client.
             note = f" broken off by the upstream ({error})"
         finally:
@@ -109,31 +143,90 @@ class _Outermost:
             access.info("%s %s %s %d bytes %.0f ms%s", scope["method"], path, status or "-", sent, took, note)
 
 
-class _Protocol(H11Protocol):
-    """uvicorn's strict HTTP parser, with a bound on how long a request's headers may take."""
+class _Connection(h11.Connection):
+    """h11's connection, which also keeps the target of the last request as it came."""
 
-    header_seconds = 30.0
+    target = b""
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self.target = event.target
+        return event
+
+
+class _Protocol(H11Protocol):
+    """uvicorn's strict HTTP parser, with a bound on every wait for the client.
+
+    uvicorn bounds only the idle time between two requests. Here a request's line and headers have `header_seconds`,
+    the first request's and every later one's, and a connection that takes no bytes is dropped after
+    `client_seconds`: while a reply is written, and when it is closed with bytes still unsent.
+    """
+
+    limits = Limits()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.conn = self._connection = _Connection(h11.SERVER, self.limits.header_bytes)
+        self._slow_headers: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
+        self._round: asyncio.TimerHandle | None = None
+        self._was_closing = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._too_slow = self.loop.call_later(self.header_seconds, self._drop)
-
-    def handle_events(self) -> None:
-        super().handle_events()
-        if self.cycle is not None:
-            self._too_slow.cancel()
+        if len(self.connections) > self.limits.connections + SPARE_CONNECTIONS:
+            transport.abort()
+            return
+        self._await_headers()
+        self._round = self.loop.call_later(self.limits.client_seconds, self._look)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._too_slow.cancel()
+        for timer in (self._slow_headers, self._unread, self._round):
+            if timer is not None:
+                timer.cancel()
         super().connection_lost(exc)
 
-    def _drop(self) -> None:
-        self.transport.close()
+    def data_received(self, data: bytes) -> None:
+        if self._slow_headers is None and (self.cycle is None or self.cycle.response_complete):
+            self._await_headers()
+        super().data_received(data)
+
+    def handle_events(self) -> None:
+        before = self.cycle
+        super().handle_events()
+        if self.cycle is before:
+            return
+        self.scope["extensions"] = {TARGET: {"target": self._connection.target}}
+        if self._slow_headers is not None:
+            self._slow_headers.cancel()
+            self._slow_headers = None
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(self.limits.client_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
+    def _await_headers(self) -> None:
+        self._slow_headers = self.loop.call_later(self.limits.header_seconds, self.transport.abort)
+
+    def _look(self) -> None:
+        """Drop a connection that was closed a round ago and still has bytes that nobody takes."""
+        if self.transport.is_closing() and self._was_closing:
+            self.transport.abort()
+            return
+        self._was_closing = self.transport.is_closing()
+        self._round = self.loop.call_later(self.limits.client_seconds, self._look)
 
 
 def server(app: App, limits: Limits) -> uvicorn.Server:
     """Make the HTTP server for a proxy application."""
-    protocol = type("Protocol", (_Protocol,), {"header_seconds": limits.header_seconds})
+    protocol = type("Protocol", (_Protocol,), {"limits": limits})
     config = uvicorn.Config(
         app,
         http=protocol,
@@ -146,7 +239,6 @@ def server(app: App, limits: Limits) -> uvicorn.Server:
         date_header=False,
         proxy_headers=False,
         h11_max_incomplete_event_size=limits.header_bytes,
-        limit_concurrency=limits.connections,
         timeout_graceful_shutdown=limits.shutdown_seconds,
     )
     return uvicorn.Server(config)
