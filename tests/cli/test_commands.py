@@ -436,7 +436,7 @@ def test_conform_prints_a_command_that_tries_the_wrong_cell_again(capfd: Capture
     command = next(line.partition("again: ")[2] for line in said.out.splitlines() if "again: " in line)
     again = run(capfd, *shlex.split(command)[1:])
     assert again.code == 1
-    assert "FAILED: 0 of 1 cells right in 1 modes" in again.out
+    assert "FAILED: 0 of 1 cell right in 1 mode " in again.out
 
 
 @pytest.mark.parametrize(
@@ -464,7 +464,7 @@ def test_conform_fails_where_the_tokenizer_lacks_a_control_token(capfd: Capture,
     arguments = ["--family", "gpt_oss", "--template", "gpt_oss", "--tokenizer", str(models / "qwen3"), "--mode", "user"]
     said = run(capfd, "conform", *arguments)
     assert said.code == 1
-    assert "the tokenizer has no single id for <|channel|>" in said.out
+    assert re.search(r"WRONG +the tokenizer has no single id for .*<\|channel\|>.*; gpt_oss cannot", said.out)
 
 
 @pytest.mark.parametrize(
@@ -495,8 +495,39 @@ def test_conform_tries_no_ids_where_the_tokenizer_spells_a_marker(capfd: Capture
     spelling = _tokenizer(models, "qwen3", tmp_path / "m", _not_added("<think>", "</think>"))
     arguments = ["--family", "qwen3", "--template", "qwen3", "--mode", "user", "--tokenizer", str(spelling)]
     document = run(capfd, "conform", *arguments, "--json").document
-    assert (document["right"], document["missing_control_tokens"]) == (False, ["<think>", "</think>"])
+    assert (document["right"], document["missing_control_tokens"]) == (True, ["<think>", "</think>"])
     assert all(cell["right"] for mode in document["modes"] for cell in mode["cells"])
+    assert not any(cell["output"] == "quoted markers" for mode in document["modes"] for cell in mode["cells"])
+
+
+@pytest.mark.parametrize(
+    ("family", "model", "code", "status"),
+    [("qwen3", "qwen3", 0, "warn"), ("muse_glimmer", "muse_glimmer", 1, "fail")],
+)
+def test_doctor_and_conform_judge_a_tokenizer_without_markers_alike(
+    capfd: Capture,
+    engines: dict[str, Engine],
+    models: Path,
+    tmp_path: Path,
+    family: str,
+    model: str,
+    code: int,
+    status: str,
+) -> None:
+    missing = {"qwen3": ("<think>", "</think>"), "muse_glimmer": ("<|eom|>",)}[family]
+    changed = str(_tokenizer(models, model, tmp_path / "m", _not_added(*missing)))
+    by_doctor, findings = _findings(capfd, "--model", changed)
+    judged = [found for found in findings if found[0] == "markers" and found[1] in ("warn", "fail")]
+    said = run(capfd, "conform", "--family", family, "--template", changed, "--tokenizer", changed, "--mode", "user")
+    assert (by_doctor, said.code, [found[1] for found in judged]) == (code, code, [status])
+    assert judged[0][2] in said.out  # the same words, too
+    assert said.out.splitlines()[-1].startswith("OK: " if code == 0 else "FAILED: 1 control token missing")
+
+
+def test_output_names_are_listed_as_they_can_be_pasted(capfd: Capture) -> None:
+    said = run(capfd, "conform", "--family", "qwen3", "--template", "qwen3", "--output", "thought")
+    listed = shlex.split(said.err.partition("choose one of: ")[2].replace("',", "' ").replace("r,", "r "))
+    assert "thought, answer" in listed
 
 
 # The documentation

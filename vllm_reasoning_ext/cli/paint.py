@@ -76,6 +76,33 @@ def _line(parts: Sequence[Part], colours: bool) -> str:
     return "".join([styled(t, STYLES.get(style, style)) if colours else t for t, style in texts]) + "\n"
 
 
+def columns(target: Console, rows: Sequence[Sequence[tuple[str, str]]], *, indent: int = 4) -> None:
+    """Print rows of (text, style) in columns as wide as their longest text.
+
+    Args:
+        target: where to.
+        rows: of equal length.
+        indent: where a line does not fit the terminal, its columns after the first stand below, so far in.
+    """
+    if not rows:
+        return
+    widths = [max(len(row[n][0]) for row in rows) for n in range(len(rows[0]))]
+    narrow = sum(widths) + 2 * len(widths) > width(target)
+    for row in rows:
+        cells: list[Part] = [(f"{text:<{wide}}  ", style) for (text, style), wide in zip(row, widths, strict=True)]
+        last = (row[-1][0], row[-1][1])
+        if narrow:
+            line(target, (row[0][0], row[0][1]))
+            line(target, " " * indent, *cells[1:-1], last)
+        else:
+            line(target, *cells[:-1], last)
+
+
+def width(target: Console) -> int:
+    """Tell how many characters a line may have: the terminal's, and anything where there is no terminal."""
+    return target.width if target.is_terminal or "COLUMNS" in os.environ else 200
+
+
 def print_json(value: Any) -> None:
     """Print one JSON document on standard output."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
