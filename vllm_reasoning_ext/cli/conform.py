@@ -13,6 +13,7 @@ from rich.progress import Progress
 
 from vllm_reasoning_ext.cli import paint
 from vllm_reasoning_ext.cli.inputs import check_family
+from vllm_reasoning_ext.cli.models import model_directory, model_files
 from vllm_reasoning_ext.conformance.conform import COLUMNS, Cell, Kit, run
 from vllm_reasoning_ext.conformance.modes import Mode
 from vllm_reasoning_ext.conformance.render import read_template
@@ -48,7 +49,7 @@ def command(
         str, typer.Option(metavar="FILE|DIR|NAME", help="A Jinja file, a model directory, or a packaged template.")
     ],
     *,
-    tokenizer: Annotated[str, typer.Option(metavar="DIR", help="The model's tokenizer: try token ids too.")] = "",
+    tokenizer: Annotated[str, typer.Option(metavar="DIR|NAME", help="The model's tokenizer: try token ids too.")] = "",
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A template variable for every mode; repeatable."),
@@ -64,8 +65,10 @@ def command(
     path = Path(template)
     if not path.exists() and template in template_names():
         path = template_path(template)
+    elif not path.is_file():
+        path = model_directory(template, "--template")
     text, tokens = read_template(path)
-    loaded = load_tokenizer(tokenizer) if tokenizer else None
+    loaded = load_tokenizer(model_files(tokenizer, "--tokenizer")) if tokenizer else None
     kwargs = dict(_setting(each) for each in settings or [])
     kit = Kit(name, text, tokens, kwargs, loaded)
     modes = _chosen(kit.modes, mode, output)
