@@ -679,6 +679,8 @@ def test_conform_prints_a_command_that_tries_the_wrong_cell_again(capfd: Capture
         (["--output", "nothing"], "no output is called 'nothing'", "choose one of: start"),
         (["--mode", "user", "--output", "preamble"], "no mode tried has the output", "leave --output out"),
         (["--set", "revision"], "has no value", "--set enable_thinking=false"),
+        (["--set", "revison=3.5"], "the template reads no variable revison", "did you mean revision?"),
+        (["--template", "{bom}"], "begins with a UTF-8 byte order mark", "save it as UTF-8 without one"),
         (["--family", "inline"], "inline tags belong to no model", "choose one of deepseekv32"),
         (["--report", "nowhere/out.html", "--mode", "user"], "cannot write nowhere/out.html", "directory that exists"),
     ],
@@ -687,7 +689,9 @@ def test_conform_faults(
     capfd: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], problem: str, remedy: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = run(capfd, "conform", "--family", "qwen3", "--template", "qwen3", *arguments)
+    Path("bom.jinja").write_bytes(b"\xef\xbb\xbf{{ messages }}")
+    given = [argument.format(bom="bom.jinja") for argument in arguments]
+    said = run(capfd, "conform", "--family", "qwen3", "--template", "qwen3", *given)
     assert said.code == 2
     assert problem in said.err
     assert remedy in said.err

@@ -71,6 +71,7 @@ def command(
     loaded = load_tokenizer(model_files(tokenizer, "--tokenizer")) if tokenizer else None
     kwargs = dict(_setting(each) for each in settings or [])
     kit = Kit(name, text, tokens, kwargs, loaded)
+    kit.renderer.check_read(kwargs)
     modes = _chosen(kit.modes, mode, output)
     err = paint.console(stderr=True)
     with Progress(console=err, transient=True, disable=not paint.painted(err)) as bar:
