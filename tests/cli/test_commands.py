@@ -5,6 +5,8 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,7 +45,7 @@ def engines(monkeypatch: pytest.MonkeyPatch) -> dict[str, Engine]:
     """Let the commands find these engines, none at first, in place of those of this environment."""
     found = dict(NONE)
     for module in (doctor, infer):
-        monkeypatch.setattr(module, "ask", lambda name, load=True: found[name])
+        monkeypatch.setattr(module, "ask", lambda name, how="load": found[name])
     monkeypatch.setattr(checks.importlib.metadata, "entry_points", lambda group: [_Point()])
     for variable in ("VLLM_PLUGINS", "SGLANG_PLUGINS", "VLLM_REASONING_EXT_KEEP_BUILTIN"):
         monkeypatch.delenv(variable, raising=False)
@@ -80,6 +82,65 @@ def test_version_template_and_families(capfd: Capture) -> None:
     assert {row["name"] for row in rows} == {*FAMILIES, "inline"}
     plain = run(capfd, "families").out
     assert all(marker in plain for row in rows if row["name"] != "inline" for marker in row["markers"])
+
+
+@pytest.mark.parametrize("flag", ["-V", "--version"])
+def test_the_version_is_an_option_too(capfd: Capture, flag: str) -> None:
+    assert run(capfd, flag) == (0, f"{__version__}\n", "")
+
+
+@pytest.mark.parametrize("arguments", [["version"], ["-V"], ["--help"], ["nonsense"]])
+def test_a_command_imports_what_it_needs(arguments: list[str]) -> None:
+    code = (
+        "import sys\nfrom vllm_reasoning_ext.cli.main import main\nmain(sys.argv[1:])\n"
+        "print('loaded:', *sorted(n for n in sys.modules if n.startswith('vllm_reasoning_ext.') or n in "
+        "('rich', 'jinja2', 'transformers', 'httpx', 'difflib')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.rpartition("loaded: ")[2].split())
+    own = {f"vllm_reasoning_ext.{name}" for name in ("_version", "errors", "cli", "cli.main", "cli.version")}
+    assert {"vllm_reasoning_ext.cli.main"} <= loaded <= own | {"difflib"}
+
+
+def test_the_public_names_are_there_though_nothing_is_loaded_before() -> None:
+    code = (
+        "import sys, vllm_reasoning_ext as ext\n"
+        "assert 'vllm_reasoning_ext.core.splitter' not in sys.modules\n"
+        "assert set(ext.__all__) <= set(dir(ext))\n"
+        "assert all(getattr(ext, name) is not None for name in ext.__all__)\n"
+        "assert ext.split('<think>a</think>b', 'qwen3').reasoning == 'a'\n"
+        "assert not hasattr(ext, 'nothing')\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "number", "found"),
+    [("vllm-reasoning-ext spl", 1, {"split"}), ("vllm-reasoning-ext conform --jun", 2, {"--junit"})],
+)
+def test_the_shell_completes_commands_and_their_options(
+    capfd: Capture, monkeypatch: pytest.MonkeyPatch, words: str, number: int, found: set[str]
+) -> None:
+    monkeypatch.setenv("_VLLM_REASONING_EXT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(number))
+    assert set(run(capfd).out.split()) == found
+
+
+@pytest.mark.parametrize("columns", ["60", "200"])
+@pytest.mark.parametrize(
+    "arguments", [["families"], ["conform", "--family", "qwen3", "--template", "qwen3", "--set", "revision=2504"]]
+)
+def test_columns_hold_at_every_width(
+    capfd: Capture, monkeypatch: pytest.MonkeyPatch, columns: str, arguments: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    lines = run(capfd, *arguments).out.splitlines()
+    shown = [line for line in lines if "start " in line] if arguments[0] == "conform" else lines
+    starts = {line.index("start ") for line in shown} if arguments[0] == "conform" else {0}
+    assert len(starts) == 1  # the second column begins at the same place in every line
+    # No row of a table is longer than the terminal; only a list of markers may be.
+    assert all(len(line) <= int(columns) for line in shown if "<" not in line)
 
 
 @pytest.mark.parametrize(("arguments", "code"), [(["--help"], 0), (["nonsense"], 2), (["split"], 2), (["infer"], 2)])
@@ -188,6 +249,178 @@ def test_infer_knows_the_home_directory(
     monkeypatch.setenv("HOME", str(models))
     document = run(capfd, "infer", "~/glm", "--json").document
     assert (document["model"], document["family"]) == (str(models / "glm"), "qwen3")
+
+
+def _model(root: Path, **files: Any) -> Path:
+    """Make a model directory of a few files; values that are no text become JSON."""
+    root.mkdir(parents=True, exist_ok=True)
+    for name, value in files.items():
+        file = root / {"template": "chat_template.jinja", "config": "config.json", "vocabulary": "tokenizer.json"}[name]
+        file.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+    return root
+
+
+V31 = "{{ '<think>' }}{{ '</think>' }}{{ '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>' + n + '<｜tool▁sep｜>' }}"
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "family", "parser", "reason"),
+    [
+        # The template outranks name and config: V3.1's in a directory that says V3.2.
+        (
+            "DeepSeek-V3.2",
+            {"template": V31, "config": {"model_type": "deepseek_v32"}},
+            "qwen3",
+            "deepseek_v31",
+            "writes",
+        ),
+        ("DeepSeek-R1", {"template": V31 + "```json"}, "qwen3", "deepseek_v3", "writes '<think>'"),
+        ("plain", {"template": V31 + "```json"}, "qwen3", "deepseek_v3", "writes '<think>'"),
+        # No template: the vocabulary before the config, the config before the name.
+        (
+            "Qwen3-8B",
+            {"vocabulary": {"v": "<｜DSML｜"}, "config": {"model_type": "deepseek_v4"}},
+            "deepseekv32",
+            "deepseek_v4",
+            "vocabulary",
+        ),
+        ("Qwen3-8B", {"config": {"model_type": "minimax_m2"}}, "minimax", "minimax_m2", "model_type"),
+        ("Qwen3-8B", {"config": {"architectures": ["GptOssForCausalLM"]}}, "gpt_oss", "openai", "matches"),
+        ("Qwen3-8B", {}, "qwen3", "hermes", "matches"),
+        # A call syntax that nobody here reads: no tool-call parser is named.
+        ("kimi", {"template": "<think></think><|tool_call_begin|>"}, "qwen3", None, "writes '<think>'"),
+        ("GLM-4.7", {"template": "<think></think><|tool_call_begin|>"}, "qwen3", None, "writes '<think>'"),
+        ("coder", {"template": "<think><tool_call>\n<function="}, "qwen3", "qwen3_xml", "writes '<think>'"),
+        ("mine", {"template": '<think><tool_call>{\\"name\\": '}, "qwen3", "hermes", "writes '<think>'"),
+    ],
+)
+def test_infer_believes_the_template_first(
+    capfd: Capture,
+    engines: dict[str, Engine],
+    tmp_path: Path,
+    name: str,
+    files: dict[str, Any],
+    family: str,
+    parser: str | None,
+    reason: str,
+) -> None:
+    document = run(capfd, "infer", str(_model(tmp_path / name, **files)), "--json").document
+    assert document["family"] == family
+    assert reason in document["reason"]
+    serve = document["serve"]["vllm"]
+    assert serve["tool_call_parser"] == parser
+    assert ("--tool-call-parser" in serve["command"]) is (parser is not None)
+    assert ("not known" in str(serve["no_tool_call_parser"])) is (parser is None)
+
+
+@pytest.mark.parametrize(
+    ("model", "files"),
+    [
+        ("Qwen/Qwen2.5-7B-Instruct", None),
+        ("meta-llama/Llama-3.1-8B-Instruct", None),
+        ("chat", {"template": "{{ messages[0].content }}"}),
+    ],
+)
+def test_a_model_without_reasoning_is_told_that_it_needs_none(
+    capfd: Capture, engines: dict[str, Engine], tmp_path: Path, model: str, files: dict[str, Any] | None
+) -> None:
+    given = str(_model(tmp_path / model, **files)) if files is not None else model
+    said = run(capfd, "infer", given)
+    assert (said.code, "family  none needed\n" in said.out) == (0, True)
+    assert "serve it without --reasoning-parser" in said.out
+    document = run(capfd, "infer", given, "--json").document
+    assert (document["family"], document["needs_none"], document["serve"]) == (None, True, {})
+    if files is not None:
+        assert "none needed" in run(capfd, "doctor", "--model", given).out
+
+
+def test_a_template_that_reasons_in_unknown_markers_is_not_called_plain(
+    capfd: Capture, engines: dict[str, Engine], tmp_path: Path
+) -> None:
+    said = run(capfd, "infer", str(_model(tmp_path / "m", template="{{ m.reasoning_content }}[THINK]")))
+    assert (said.code, "family  unknown" in said.out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{nonsense", "is no JSON (Expecting property name"),
+        ("[1]", "holds no JSON object"),
+        ('\ufeff{"model_type": "qwen3"}', "begins with a UTF-8 byte order mark"),
+    ],
+)
+def test_a_broken_config_is_one_clear_line(
+    capfd: Capture, engines: dict[str, Engine], tmp_path: Path, text: str, says: str
+) -> None:
+    model = _model(tmp_path / "Qwen3-8B", config=text)
+    said = run(capfd, "infer", str(model))
+    assert said.code == 0
+    assert [says in line for line in said.out.splitlines() if line.startswith("note ")] == [True]
+    _, findings = _findings(capfd, "--model", str(model))
+    assert any(status == "warn" and says in found and remedy for _, status, found, remedy in findings)
+
+
+@pytest.mark.parametrize("model", ["", "  "])
+def test_no_model_is_one_clear_line(capfd: Capture, engines: dict[str, Engine], model: str) -> None:
+    said = run(capfd, "infer", model)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("error: no model was named\n")
+
+
+def test_models_of_the_hub_cache_are_found_by_name(
+    capfd: Capture, engines: dict[str, Engine], models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    repository = tmp_path / "hub" / "models--some--model"
+    snapshot = Path(shutil.copytree(models / "muse_glimmer", repository / "snapshots" / "0a1b"))
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("0a1b")
+    document = run(capfd, "doctor", "--model", "some/model", "--json").document
+    assert (document["family"], document["ok"]) == ("muse_glimmer", True)
+    assert any(str(snapshot) in found["text"] for found in document["findings"])
+    document = run(capfd, "infer", "some/model", "--json").document
+    assert (document["family"], document["directory"]) == ("muse_glimmer", str(snapshot))
+    assert "vllm serve some/model " in document["serve"]["vllm"]["command"]
+    arguments = ["--family", "muse_glimmer", "--template", "some/model", "--tokenizer", "some/model", "--mode", "user"]
+    assert run(capfd, "conform", *arguments).code == 0
+    (repository / "refs" / "main").unlink()  # a download by revision leaves no ref
+    assert run(capfd, "infer", "some/model", "--json").document["directory"] == str(snapshot)
+    said = run(capfd, "doctor", "--model", "some/other")
+    assert said.code == 2
+    assert f"no such model in {tmp_path / 'hub'}" in said.err
+
+
+VLLM_TABLE = (
+    '_TOOL_PARSERS_TO_REGISTER = {"hermes": ("a", "B"), "qwen3_xml": ("c", "D")}\nraise RuntimeError("imported")\n'
+)
+SGLANG_TABLE = 'class P:\n    ToolCallParserEnum: dict[str, type] = {"qwen25": Q, "glm": G}\nimport torch_is_not_here\n'
+
+
+@pytest.mark.parametrize(
+    ("engine", "file", "source", "tools"),
+    [
+        ("vllm", "tool_parsers/__init__.py", VLLM_TABLE, ("hermes", "qwen3_xml")),
+        ("vllm", "entrypoints/openai/tool_parsers/__init__.py", VLLM_TABLE, ("hermes", "qwen3_xml")),
+        ("sglang", "srt/function_call/function_call_parser.py", SGLANG_TABLE, ("qwen25", "glm")),
+        ("vllm", "tool_parsers/__init__.py", "elsewhere = {}", ()),
+        ("vllm", "tool_parsers/__init__.py", "no python", ()),
+        ("vllm", "nothing.py", "", ()),
+    ],
+)
+def test_names_of_tool_parsers_are_read_without_loading_an_engine(
+    tmp_path: Path, engine: str, file: str, source: str, tools: tuple[str, ...]
+) -> None:
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text(source)
+    assert probe.read_tools(engine, tmp_path) == tools
+
+
+def test_infer_says_what_it_waits_for_without_a_terminal(capfd: Capture, engines: dict[str, Engine]) -> None:
+    engines["vllm"] = VLLM
+    said = run(capfd, "infer", "Qwen/Qwen3-8B")
+    assert said.err == "asking vLLM 0.33.0 for its tool-call parsers ...\n"
 
 
 # doctor
@@ -436,7 +669,7 @@ def test_conform_prints_a_command_that_tries_the_wrong_cell_again(capfd: Capture
     command = next(line.partition("again: ")[2] for line in said.out.splitlines() if "again: " in line)
     again = run(capfd, *shlex.split(command)[1:])
     assert again.code == 1
-    assert "FAILED: 0 of 1 cells right in 1 modes" in again.out
+    assert "FAILED: 0 of 1 cell right in 1 mode " in again.out
 
 
 @pytest.mark.parametrize(
@@ -446,6 +679,8 @@ def test_conform_prints_a_command_that_tries_the_wrong_cell_again(capfd: Capture
         (["--output", "nothing"], "no output is called 'nothing'", "choose one of: start"),
         (["--mode", "user", "--output", "preamble"], "no mode tried has the output", "leave --output out"),
         (["--set", "revision"], "has no value", "--set enable_thinking=false"),
+        (["--set", "revison=3.5"], "the template reads no variable revison", "did you mean revision?"),
+        (["--template", "{bom}"], "begins with a UTF-8 byte order mark", "save it as UTF-8 without one"),
         (["--family", "inline"], "inline tags belong to no model", "choose one of deepseekv32"),
         (["--report", "nowhere/out.html", "--mode", "user"], "cannot write nowhere/out.html", "directory that exists"),
     ],
@@ -454,7 +689,9 @@ def test_conform_faults(
     capfd: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], problem: str, remedy: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    said = run(capfd, "conform", "--family", "qwen3", "--template", "qwen3", *arguments)
+    Path("bom.jinja").write_bytes(b"\xef\xbb\xbf{{ messages }}")
+    given = [argument.format(bom="bom.jinja") for argument in arguments]
+    said = run(capfd, "conform", "--family", "qwen3", "--template", "qwen3", *given)
     assert said.code == 2
     assert problem in said.err
     assert remedy in said.err
@@ -464,7 +701,7 @@ def test_conform_fails_where_the_tokenizer_lacks_a_control_token(capfd: Capture,
     arguments = ["--family", "gpt_oss", "--template", "gpt_oss", "--tokenizer", str(models / "qwen3"), "--mode", "user"]
     said = run(capfd, "conform", *arguments)
     assert said.code == 1
-    assert "the tokenizer has no single id for <|channel|>" in said.out
+    assert re.search(r"WRONG +the tokenizer has no single id for .*<\|channel\|>.*; gpt_oss cannot", said.out)
 
 
 @pytest.mark.parametrize(
@@ -495,8 +732,39 @@ def test_conform_tries_no_ids_where_the_tokenizer_spells_a_marker(capfd: Capture
     spelling = _tokenizer(models, "qwen3", tmp_path / "m", _not_added("<think>", "</think>"))
     arguments = ["--family", "qwen3", "--template", "qwen3", "--mode", "user", "--tokenizer", str(spelling)]
     document = run(capfd, "conform", *arguments, "--json").document
-    assert (document["right"], document["missing_control_tokens"]) == (False, ["<think>", "</think>"])
+    assert (document["right"], document["missing_control_tokens"]) == (True, ["<think>", "</think>"])
     assert all(cell["right"] for mode in document["modes"] for cell in mode["cells"])
+    assert not any(cell["output"] == "quoted markers" for mode in document["modes"] for cell in mode["cells"])
+
+
+@pytest.mark.parametrize(
+    ("family", "model", "code", "status"),
+    [("qwen3", "qwen3", 0, "warn"), ("muse_glimmer", "muse_glimmer", 1, "fail")],
+)
+def test_doctor_and_conform_judge_a_tokenizer_without_markers_alike(
+    capfd: Capture,
+    engines: dict[str, Engine],
+    models: Path,
+    tmp_path: Path,
+    family: str,
+    model: str,
+    code: int,
+    status: str,
+) -> None:
+    missing = {"qwen3": ("<think>", "</think>"), "muse_glimmer": ("<|eom|>",)}[family]
+    changed = str(_tokenizer(models, model, tmp_path / "m", _not_added(*missing)))
+    by_doctor, findings = _findings(capfd, "--model", changed)
+    judged = [found for found in findings if found[0] == "markers" and found[1] in ("warn", "fail")]
+    said = run(capfd, "conform", "--family", family, "--template", changed, "--tokenizer", changed, "--mode", "user")
+    assert (by_doctor, said.code, [found[1] for found in judged]) == (code, code, [status])
+    assert judged[0][2] in said.out  # the same words, too
+    assert said.out.splitlines()[-1].startswith("OK: " if code == 0 else "FAILED: 1 control token missing")
+
+
+def test_output_names_are_listed_as_they_can_be_pasted(capfd: Capture) -> None:
+    said = run(capfd, "conform", "--family", "qwen3", "--template", "qwen3", "--output", "thought")
+    listed = shlex.split(said.err.partition("choose one of: ")[2].replace("',", "' ").replace("r,", "r "))
+    assert "thought, answer" in listed
 
 
 # The documentation

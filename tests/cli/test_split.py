@@ -158,9 +158,94 @@ def test_a_text_that_the_ids_do_not_spell_is_split_by_its_text(capfd: Capture, t
     arguments = ["--family", "qwen3", "--ids", str(tmp_path / "ids"), "--tokenizer", tokenizer, "--explain", "--json"]
     document = run(capfd, "split", str(tmp_path / "text"), *arguments).document
     assert document["content"] == "C</think>D</think>"
-    assert [note["why"] for note in document["explain"] if note["what"] == "ids"] == [
-        "from here on the text alone decides: token ids and text disagree"
+    assert [(note["at"], note["why"].partition(":")[0]) for note in document["explain"] if note["what"] == "ids"] == [
+        (0, "ids and text part here"),
+        (18, "from here on the text alone decides"),
     ]
+
+
+LET = "<think>\nLet me think about <x>.\nOk.\n</think>\n\nThe answer is **42**.\n"
+
+
+@pytest.mark.parametrize("chunks", ["whole", "char", "token", "7", "random:3"])
+@pytest.mark.parametrize(
+    ("of", "at"),
+    [
+        ("<think>\nAnother output, much longer than the text that it should be of. " * 8, 8),
+        ("<think>\nLet me think about <x>.\nOk, other.\n</think>\n\nNo", 34),
+        ("Plain.", 0),
+        ("", 0),
+    ],
+    ids=["another output", "late", "no block", "none"],
+)
+def test_ids_of_another_output_are_warned_of_and_swallow_nothing(
+    capfd: Capture, tmp_path: Path, tokenizer: str, chunks: str, of: str, at: int
+) -> None:
+    # SPEC section 2, law 5: from where ids and text disagree the text rules apply.
+    (tmp_path / "ids").write_text(json.dumps(encode(of, load_tokenizer(tokenizer))))
+    (tmp_path / "text").write_text(LET)
+    arguments = ["--family", "qwen3", "--ids", str(tmp_path / "ids"), "--tokenizer", tokenizer, "--chunks", chunks]
+    said = run(capfd, "split", str(tmp_path / "text"), *arguments, "--explain", "--json")
+    assert said.document["reasoning"] == "Let me think about <x>.\nOk."
+    assert said.document["content"] == "The answer is **42**.\n"
+    assert f"warning: ids and text part at character {at}: " in said.err
+    assert (at, "ids") in {(note["at"], note["what"]) for note in said.document["explain"]}
+
+
+def test_special_tokens_that_the_text_lacks_are_no_disagreement(capfd: Capture, tmp_path: Path, tokenizer: str) -> None:
+    # An engine with skip_special_tokens gives the ids of <|im_start|> and <|im_end|>, and not their text.
+    (tmp_path / "ids").write_text(
+        json.dumps(encode("<think>\nA\n</think>\n\nB<|im_start|>C<|im_end|>", load_tokenizer(tokenizer)))
+    )
+    (tmp_path / "text").write_text("<think>\nA\n</think>\n\nBC")
+    arguments = ["--family", "qwen3", "--ids", str(tmp_path / "ids"), "--tokenizer", tokenizer, "--json"]
+    said = run(capfd, "split", str(tmp_path / "text"), *arguments)
+    assert (said.document["reasoning"], said.document["content"], said.err) == ("A", "BC", "")
+
+
+@pytest.mark.parametrize("form", ["[-5]", "-5", "[1, -5]", "1 -5 2"])
+def test_an_id_below_zero_is_an_error(capfd: Capture, tmp_path: Path, tokenizer: str, form: str) -> None:
+    (tmp_path / "ids").write_text(form)
+    said = run(capfd, "split", "--family", "qwen3", "--ids", str(tmp_path / "ids"), "--tokenizer", tokenizer)
+    assert (said.code, said.out) == (2, "")
+    assert said.err.startswith("error: -5 is no token id: ids are 0 or greater\n")
+
+
+@pytest.mark.parametrize("number", [999999999, 2**33, 2**70])
+def test_ids_that_the_tokenizer_does_not_know_are_warned_of(
+    capfd: Capture, tmp_path: Path, tokenizer: str, number: int
+) -> None:
+    arguments = ["--family", "qwen3", "--ids", str(tmp_path / "ids"), "--tokenizer", tokenizer, "--json"]
+    (tmp_path / "ids").write_text(json.dumps([number]))
+    said = run(capfd, "split", *arguments)
+    assert (said.code, said.document["content"]) == (0, "")
+    assert f"knows no token of id {number}" in said.err
+    assert "none of the 1 token ids gives any text" in said.err
+    (tmp_path / "ids").write_text(json.dumps([*encode("<think>\nA\n</think>\n\nB", load_tokenizer(tokenizer)), number]))
+    said = run(capfd, "split", *arguments)
+    assert (said.document["reasoning"], said.document["content"]) == ("A", "B")
+    assert f"knows no token of id {number}" in said.err
+    assert "none of the" not in said.err
+
+
+def test_jsonl_gives_one_event_a_line_as_it_comes(capfd: Capture, reply: str) -> None:
+    said = run(capfd, "split", reply, "--family", "qwen3", "--chunks", "char", "--jsonl", "--explain")
+    rows = [json.loads(line) for line in said.out.splitlines()]
+    events, summary = rows[:-1], rows[-1]["summary"]
+    assert "".join(event["text"] for event in events if not event["synthetic"]) == REPLY
+    assert "".join(event["text"] for event in events if event["kind"] == "reasoning") == "Six × seven 😀."
+    assert [event["delta"] for event in events] == sorted(event["delta"] for event in events)
+    assert (summary["deltas"], summary["start"]["kind"]) == (len(REPLY), "undecided")
+    assert {"events", "content", "reasoning"}.isdisjoint(summary)
+    error = run(capfd, "split", "nowhere", "--family", "qwen3", "--jsonl").out
+    assert (error.count("\n"), json.loads(error)["error"]["problem"][:11]) == (1, "cannot read")
+
+
+def test_a_byte_order_mark_is_told_and_left_out(capfd: Capture, tmp_path: Path) -> None:
+    (tmp_path / "reply").write_bytes(b"\xef\xbb\xbf<think>A</think>B")
+    said = run(capfd, "split", str(tmp_path / "reply"), "--family", "qwen3", "--json")
+    assert (said.document["reasoning"], said.document["content"]) == ("A", "B")
+    assert said.err == f"warning: {tmp_path / 'reply'} begins with a UTF-8 byte order mark: it is left out\n"
 
 
 def test_a_trimmed_stop_token_is_named(capfd: Capture, tmp_path: Path, tokenizer: str) -> None:
@@ -295,9 +380,22 @@ def test_chunk_edges_are_drawn(capfd: Capture, tmp_path: Path) -> None:
         (["{reply}", "--family", "qwen3", "--chunks", "0"], "--chunks 0 is no way", "use whole, char"),
         (["--family", "qwen3", "--ids", "{reply}"], "--ids cannot be read without", "add --tokenizer DIR"),
         (["--family", "qwen3", "--ids", "{reply}", "--tokenizer", "{tok}"], "holds no list of token ids", "[1, 2, 3]"),
-        (["{reply}", "--family", "qwen3", "--tokenizer", "nowhere"], "there is no nowhere", "on this machine"),
-        (["{reply}", "--family", "qwen3", "--floor", "up"], "floor must be", "split --help"),
-        (["{reply}", "--family", "inline", "--where", "there"], "where='there' is unknown", "split --help"),
+        (
+            ["{reply}", "--family", "qwen3", "--tokenizer", "nowhere"],
+            "there is no directory nowhere, and no such model in",
+            "hf download",
+        ),
+        (["{reply}", "--family", "qwen3", "--floor", "up"], "--floor cannot be 'up'", "choose one of off, promote"),
+        (
+            ["{reply}", "--family", "inline", "--where", "there"],
+            "--where cannot be 'there'",
+            "choose one of prose, anywhere, head",
+        ),
+        (["{reply}", "--family", "qwen3", "--finish-reason", "lenght"], "cannot be 'lenght'", "did you mean length?"),
+        (["{reply}", "--family", "qwen3", "--unclosed", "drop"], "--unclosed cannot be", "reasoning, content"),
+        (["{reply}", "--family", "deepseek_r1"], "deepseek_r1 is the name of an engine's own parser", "--family qwen3"),
+        (["{reply}", "--family", "openai_gptoss"], "the family that serves it is gpt_oss", "--family gpt_oss"),
+        (["{reply}", "--family", "Qwen/Qwen3-8B"], "is the name of a model, not of a family", "--family qwen3"),
         (["{reply}", "--family", "inline", "--tags", "foo"], "'foo' is no tag pair: write opener...", "split --help"),
         (["{reply}", "--family", "inline", "--tags", "<a>...</a>,b"], "'b' is no tag pair", "split --help"),
         (["{reply}", "--family", "inline", "--tags", ","], "',' holds no tag pair", "split --help"),

@@ -13,6 +13,7 @@ from vllm_reasoning_ext.conformance import conform
 from vllm_reasoning_ext.conformance.conform import Kit, run
 from vllm_reasoning_ext.conformance.modes import modes_of
 from vllm_reasoning_ext.conformance.render import Renderer, RenderError, read_template
+from vllm_reasoning_ext.conformance.starts import near_miss
 from vllm_reasoning_ext.conformance.templates import template_names, template_path
 from vllm_reasoning_ext.core.events import Delta, Event, Kind
 from vllm_reasoning_ext.core.splitter import Splitter
@@ -60,6 +61,89 @@ def test_a_broken_template_is_found(family: str, change: tuple[str, str], mode: 
     broken = QWEN.replace(*change) if change[0] else QWEN
     assert any(says in problem for problem in problems(Kit(family, broken), mode, output))
     assert problems(Kit("qwen3", QWEN), mode, output) == ()
+
+
+HAND_WRITTEN = {
+    "no markers": "{% for m in messages %}{{ m.content }}\n{% endfor %}",
+    "nothing": "",
+    "calls in words": (
+        "{% for m in messages %}{{ m.role }}: {{ m.content }}{% for c in m.tool_calls or [] %}"
+        "{{ c.function.name }}({{ c.function.arguments | tojson }}){% endfor %}\n{% endfor %}assistant: "
+    ),
+    "refuses": "{{ raise_exception('never') }}",
+}
+FOREIGN = {name: template_path(name).read_text(encoding="utf-8") for name in template_names()} | HAND_WRITTEN
+
+
+@pytest.mark.parametrize("template", FOREIGN)
+@pytest.mark.parametrize("family", ["gpt_oss", "muse_glimmer"])
+def test_a_template_of_another_family_gives_wrong_cells_and_never_raises(family: str, template: str) -> None:
+    if template == family:
+        return
+    kit = Kit(family, FOREIGN[template], checked=_CHECKED.setdefault(family, {}))
+    rows = run(kit, kit.modes)
+    cells = [cell for row in rows for cell in row.cells.values()]
+    if template == "refuses":
+        assert (cells, {row.start for row in rows}) == ([], {None})
+        return
+    wrong = {cell.output for cell in cells if cell.problems}
+    assert "start" in wrong or "own form" in wrong
+    # Where the template writes the call at all, it lacks what names a tool in this family (SPEC 5.2, 5.3).
+    calls = [cell for cell in cells if cell.output == "own form, call"]
+    assert all(cell.problems for cell in calls)
+    assert {"to=" in problem for cell in calls for problem in cell.problems} <= {True}
+
+
+_CHECKED: dict[str, dict[Any, Any]] = {}
+
+
+@pytest.mark.parametrize(
+    ("opener", "ending", "says"),
+    [
+        ("<|im_start|>assistant\n", "<|im_start|>assistant", "one newline short of the turn opener"),
+        ("<|im_start|>assistant\n", "<|im_start|>assistant ", "which is not the turn opener"),
+        ("<|im_start|>assistant\n", "<|im_start|>Assistant\n", "which is not the turn opener"),
+        ("<|im_start|>assistant\n", "<|im_start|> assistant\n", "which is not the turn opener"),
+        ("<|im_start|>assistant\n", "<|im_start|>assistant\n", ""),
+        ("<|im_start|>assistant\n", "<|im_start|>assistant\n\n", ""),
+        ("<|im_start|>assistant\n", "<|im_start|>assistant\n<think>\n", ""),
+        ("<|im_start|>assistant\n", "assistant\n", ""),
+    ],
+)
+def test_a_turn_opener_that_is_missed_by_little_is_named(opener: str, ending: str, says: str) -> None:
+    before = f"{opener}Hello.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
+    found = near_miss(before + ending, (opener, "<|assistant|>"))
+    assert says in found
+    assert bool(found) is bool(says)
+    assert not found or repr(ending) in found
+
+
+def test_a_near_miss_is_a_wrong_start_even_with_earlier_turns_in_the_prompt() -> None:
+    broken = QWEN.replace("<|im_start|>assistant\\n", "<|im_start|>assistant")
+    assert broken != QWEN
+    for mode in ("user", "history"):
+        found = problems(Kit("qwen3", broken), mode, "start")
+        assert any("one newline short of the turn opener '<|im_start|>assistant\\n'" in each for each in found)
+
+
+SWITCH = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "noted"),
+    [
+        ("{% if enable_thinking %}{% endif %}", True),
+        ("{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% endif %}", False),
+    ],
+)
+def test_a_switch_that_changes_no_prompt_is_noted(more: str, noted: bool) -> None:
+    kit = Kit("qwen3", SWITCH + more)
+    found = {row.mode.name: row.cells["start"].note for row in run(kit, kit.modes, "start") if row.start is not None}
+    for mode in ("user enable_thinking=false", "user enable_thinking=true"):
+        assert ("the same with every enable_thinking" in found[mode]) is noted
+    assert not found["user"]
 
 
 def _broken(spoil: Callable[[Delta], Iterable[Event]]) -> type[Splitter]:

@@ -69,6 +69,13 @@ def test_token_ids_are_tried_where_a_tokenizer_is_named(repository: Path) -> Non
     assert outcomes["test_template[user | quoted markers]"] == "passed"
 
 
+def _marked(arguments: str) -> str:
+    return (
+        f"import pytest\n@pytest.mark.reasoning_conformance({arguments})\n"
+        "def test_x(reasoning_case):\n    reasoning_case.check()\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("test", "words"),
     [
@@ -83,6 +90,12 @@ def test_token_ids_are_tried_where_a_tokenizer_is_named(repository: Path) -> Non
             "def test_x(reasoning_case): pass",
             "cannot read the template",
         ),
+        (_marked('family="qwen3", template="../chat_template.jinja", tokeniser="."'), "did you mean tokenizer?"),
+        (_marked('family="qwen3", template="../chat_template.jinja", revison="3.5"'), "reads no variable revison"),
+        (_marked('template="../chat_template.jinja"'), "family is missing: reasoning_conformance(family, template"),
+        (_marked('"qwen3", "../chat_template.jinja", None, 4'), "too many arguments without a name"),
+        (_marked('"qwen3", "../chat_template.jinja", family="qwen3"'), "family is given twice"),
+        (_marked('family="qwen3", template="../chat_template.jinja", tokenizer="nowhere"'), "there is no "),
     ],
 )
 def test_misuse_names_the_remedy(repository: Path, test: str, words: str) -> None:
@@ -90,6 +103,9 @@ def test_misuse_names_the_remedy(repository: Path, test: str, words: str) -> Non
     code, _, said = pytest_in(repository)
     assert code != 0
     assert words in said
+    # One message: no traceback through pytest, pluggy or the plug-in.
+    assert not any(f"{name}:" in said for name in ("_caller.py", "_manager.py", "pytest_plugin.py", "python.py"))
+    assert "Traceback" not in said
 
 
 def test_nothing_heavy_is_imported_before_it_is_used() -> None:

@@ -11,7 +11,8 @@ from vllm_reasoning_ext.cli.installed_engine import ENTRY, FILTERS, GROUPS, Engi
 from vllm_reasoning_ext.cli.paint import shorten
 from vllm_reasoning_ext.conformance.conform import START, Kit
 from vllm_reasoning_ext.conformance.outputs import outputs_of
-from vllm_reasoning_ext.conformance.tokenizers import control_ids
+from vllm_reasoning_ext.conformance.report import counted
+from vllm_reasoning_ext.conformance.tokenizers import control_ids, missing_markers, without_ids
 from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.splitter import split
 from vllm_reasoning_ext.core.start import start_state
@@ -113,34 +114,19 @@ def check_markers(family: str, tokenizer: Any) -> Iterator[Finding]:
     record = get_family(family)
     ids = control_ids(record, tokenizer)
     shown = "  ".join(f"{marker} {number}" for marker, number in ids.items())
-    needed = record.required or tuple(filter(None, (record.opener, record.closer)))
-    missing = [marker for marker in needed if marker not in ids]
+    missing = missing_markers(record, ids)
     if ids:
         yield Finding("markers", "info" if missing else "ok", f"{shown}: single ids, round trip right")
-    if not missing:
-        return
-    if record.required:
-        yield Finding(
-            "markers",
-            "fail",
-            f"the tokenizer has no single id for {', '.join(missing)}; {family} cannot be told apart without",
-            "serve with the tokenizer the model was trained with (the engine's own --tokenizer; in SGLang "
-            "--tokenizer-path), or with the parser of the model's own family",
-        )
-    else:
-        yield Finding(
-            "markers",
-            "warn",
-            f"the tokenizer has no single id for {', '.join(missing)}: the text decides, and a marker that the model "
-            "quotes cannot be told from a real one",
-            "serve with the tokenizer the model was trained with, if this is not it; nothing else is needed",
-        )
+    if missing:
+        fatal, text, remedy = without_ids(record, missing)
+        yield Finding("markers", "fail" if fatal else "warn", text, remedy)
 
 
 def check_template(kit: Kit) -> Iterator[Finding]:
     """Look at the start state of the template in every mode."""
     tried = 0
     wrong: dict[str, list[str]] = {}
+    notes: dict[tuple[str, str], list[str]] = {}
     for mode in kit.modes:
         row = kit.row(mode, START)
         if row.start is None:
@@ -152,18 +138,31 @@ def check_template(kit: Kit) -> Iterator[Finding]:
         text = f"{mode.name}: ends in {shorten(row.tail, 32, end=True)} -> {row.start.kind}{begun}"
         for problem in cell.problems:
             wrong.setdefault(problem, []).append(mode.name)
+        if cell.note:
+            # A thought that was switched off and comes all the same surprises; an effort without effect does not.
+            notes.setdefault((cell.note, "warn" if mode.asked == "off" else "info"), []).append(mode.name)
         if not cell.problems:
-            yield Finding("template", "warn" if cell.note else "ok", text + (f" ({cell.note})" if cell.note else ""))
+            yield Finding("template", "ok", text)
+    for (note, status), modes in notes.items():
+        remedy = "leave the switch out, or change the template" if status == "warn" else ""
+        yield Finding("template", status, f"{_first(modes)}: {note}", remedy)
     for problem, modes in wrong.items():
-        more = f" (and in {len(modes) - 1} modes more)" if len(modes) > 1 else ""
         yield Finding(
             "template",
             "fail",
-            f"{modes[0]}: {problem}{more}",
+            f"{modes[0]}: {problem}{_more(modes)}",
             "check --family; `vllm-reasoning-ext conform` with the same template shows every mode",
         )
     if not tried:
         yield Finding("template", "fail", "the template refused every mode", "give the model's own template")
+
+
+def _more(modes: list[str]) -> str:
+    return f" (and in {counted(len(modes) - 1, 'mode')} more)" if len(modes) > 1 else ""
+
+
+def _first(modes: list[str]) -> str:
+    return modes[0] + _more(modes)
 
 
 def check_split(family: str, kit: Kit | None) -> Iterator[Finding]:

@@ -1,6 +1,9 @@
 """The command `conform`: does a chat template agree with a family's parser?"""
 
 import json
+import shlex
+from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -10,10 +13,11 @@ from rich.progress import Progress
 
 from vllm_reasoning_ext.cli import paint
 from vllm_reasoning_ext.cli.inputs import check_family
-from vllm_reasoning_ext.conformance.conform import COLUMNS, Kit, run
+from vllm_reasoning_ext.cli.models import model_directory, model_files
+from vllm_reasoning_ext.conformance.conform import COLUMNS, Cell, Kit, run
 from vllm_reasoning_ext.conformance.modes import Mode
 from vllm_reasoning_ext.conformance.render import read_template
-from vllm_reasoning_ext.conformance.report import Report, as_data, as_junit
+from vllm_reasoning_ext.conformance.report import Report, as_data, as_junit, counted
 from vllm_reasoning_ext.conformance.report_html import as_html
 from vllm_reasoning_ext.conformance.templates import template_names, template_path
 from vllm_reasoning_ext.conformance.tokenizers import load_tokenizer
@@ -45,7 +49,7 @@ def command(
         str, typer.Option(metavar="FILE|DIR|NAME", help="A Jinja file, a model directory, or a packaged template.")
     ],
     *,
-    tokenizer: Annotated[str, typer.Option(metavar="DIR", help="The model's tokenizer: try token ids too.")] = "",
+    tokenizer: Annotated[str, typer.Option(metavar="DIR|NAME", help="The model's tokenizer: try token ids too.")] = "",
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A template variable for every mode; repeatable."),
@@ -61,20 +65,24 @@ def command(
     path = Path(template)
     if not path.exists() and template in template_names():
         path = template_path(template)
+    elif not path.is_file():
+        path = model_directory(template, "--template")
     text, tokens = read_template(path)
-    loaded = load_tokenizer(tokenizer) if tokenizer else None
+    loaded = load_tokenizer(model_files(tokenizer, "--tokenizer")) if tokenizer else None
     kwargs = dict(_setting(each) for each in settings or [])
     kit = Kit(name, text, tokens, kwargs, loaded)
+    kit.renderer.check_read(kwargs)
     modes = _chosen(kit.modes, mode, output)
     err = paint.console(stderr=True)
     with Progress(console=err, transient=True, disable=not paint.painted(err)) as bar:
-        task = bar.add_task(f"{name}: {len(modes)} modes", total=len(modes))
+        task = bar.add_task(f"{name}: {counted(len(modes), 'mode')}", total=len(modes))
         rows = run(kit, modes, output, lambda: bar.advance(task))
     if output and not any(row.cells for row in rows):
         raise SetupError(
             f"no mode tried has the output {output!r}", "--output", "leave --output out to see what there is"
         )
-    found = Report(name, str(path), tokenizer, kwargs, kit.renderer.through, tuple(kit.missing_ids()), rows)
+    through, missing = kit.renderer.through, tuple(kit.missing_ids())
+    found = Report(name, str(path), tokenizer, kwargs, through, missing, rows, f"{datetime.now():%Y-%m-%d %H:%M}")
     for target, written in ((report, as_html), (junit, as_junit)):
         if target:
             _write(target, written(found))
@@ -100,13 +108,18 @@ def _setting(text: str) -> tuple[str, Any]:
 
 def _chosen(modes: list[Mode], mode: str, output: str) -> list[Mode]:
     if output and output not in COLUMNS:
-        raise SetupError(f"no output is called {output!r}", "--output", f"choose one of: {', '.join(COLUMNS)}")
+        raise SetupError(f"no output is called {output!r}", "--output", f"choose one of: {_quoted(COLUMNS)}")
     chosen = [each for each in modes if mode in ("", each.name)]
     if not chosen:
         raise SetupError(
-            f"the template has no mode {mode!r}", "--mode", f"choose one of: {', '.join(each.name for each in modes)}"
+            f"the template has no mode {mode!r}", "--mode", f"choose one of: {_quoted(each.name for each in modes)}"
         )
     return chosen
+
+
+def _quoted(names: Iterable[str]) -> str:
+    """List names as they can be pasted into a shell: some have commas and blanks in them."""
+    return ", ".join(map(shlex.quote, names))
 
 
 def _write(target: str, text: str) -> None:
@@ -120,28 +133,43 @@ def _write(target: str, text: str) -> None:
 
 def _show(out: Console, report: Report, html: str) -> None:
     paint.line(out, ("template   ", "head"), f"{report.template}, rendered through {report.through}")
-    for row in report.rows:
-        if row.start is None:
-            paint.line(out, ("refused    ", "warn"), f"{row.mode.name}: {paint.visible(row.refused)}")
-            continue
-        wrong = [cell for cell in row.cells.values() if cell.problems]
-        state = row.start.kind + (", answer begun" if row.start.answer_begun else "")
-        verdict = (f"{len(wrong)} wrong", "fail") if wrong else ("right", "ok")
-        paint.line(out, (f"{row.mode.name:<34} ", ""), f"start {state:<22} {len(row.cells):>2} outputs  ", verdict)
-        for cell in row.cells.values():
-            if cell.note:
-                paint.line(out, (f"  note: {cell.output}: {cell.note}", "info"))
-    for marker in report.missing:
-        paint.line(out, ("WRONG      ", "fail"), f"the tokenizer has no single id for {marker}")
-        paint.line(out, "           remedy: use the tokenizer the model came with")
+    _show_modes(out, report)
+    for cells in report.notes:
+        paint.line(out, ("note       ", "info"), f"{_where(cells)}: {paint.visible(cells[0].note)}")
+    if report.missing:
+        head = ("WRONG      ", "fail") if report.unserved else ("WARN       ", "warn")
+        paint.line(out, head, paint.visible(report.missing_note))
+        paint.line(out, f"           remedy: {report.missing_remedy}")
     for cells in report.alike[:SHOWN_MAX]:
-        more = f", and in {len(cells) - 1} modes more" if len(cells) > 1 else ""
-        paint.line(out, ("WRONG      ", "fail"), f"{cells[0].mode} x {cells[0].output}{more}")
+        paint.line(out, ("WRONG      ", "fail"), _where(cells))
         for problem in cells[0].problems:
             paint.line(out, f"           {paint.visible(problem)}")
         paint.line(out, f"           again: {report.command(cells[0])}")
     if len(report.alike) > SHOWN_MAX:
-        paint.line(out, f"           and {len(report.alike) - SHOWN_MAX} kinds more; --report or --json has them all")
+        more = counted(len(report.alike) - SHOWN_MAX, "kind")
+        paint.line(out, f"           and {more} more; --report or --json has them all")
     paint.line(out, ("OK: " if report.right else "FAILED: ", "ok" if report.right else "fail"), report.summary())
     if html:
         paint.line(out, ("report     ", "head"), html)
+
+
+def _where(cells: list[Cell]) -> str:
+    more = f", and in {counted(len(cells) - 1, 'mode')} more" if len(cells) > 1 else ""
+    return f"{cells[0].mode} x {cells[0].output}{more}"
+
+
+def _show_modes(out: Console, report: Report) -> None:
+    tried = [(row, row.start) for row in report.rows if row.start is not None]
+    rows = []
+    for row, start in tried:
+        wrong = sum(bool(cell.problems) for cell in row.cells.values())
+        state = start.kind + (", answer begun" if start.answer_begun else "")
+        outputs = counted(len(row.cells), "output")
+        rows.append(((row.mode.name, ""), (f"start {state}", ""), (outputs, ""), _verdict(wrong)))
+    paint.columns(out, rows)
+    for row in report.refused:
+        paint.line(out, ("refused    ", "warn"), f"{row.mode.name}: {paint.visible(row.refused)}")
+
+
+def _verdict(wrong: int) -> tuple[str, str]:
+    return (f"{wrong} wrong", "fail") if wrong else ("right", "ok")

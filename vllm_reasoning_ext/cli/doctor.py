@@ -1,5 +1,6 @@
 """The command `doctor`: is everything in place, and what to change."""
 
+import shlex
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -11,12 +12,13 @@ from vllm_reasoning_ext.cli.checks import Finding, guarded
 from vllm_reasoning_ext.cli.infer import serve_commands
 from vllm_reasoning_ext.cli.inputs import check_family
 from vllm_reasoning_ext.cli.installed_engine import ENGINES, Engine, ask
+from vllm_reasoning_ext.cli.models import model_directory
 from vllm_reasoning_ext.conformance.conform import Kit
 from vllm_reasoning_ext.conformance.render import read_model_template, read_template
 from vllm_reasoning_ext.conformance.templates import template_path
 from vllm_reasoning_ext.conformance.tokenizers import load_tokenizer
 from vllm_reasoning_ext.errors import SetupError
-from vllm_reasoning_ext.inference import infer_with_reason
+from vllm_reasoning_ext.inference import NO_THOUGHT, infer_with_reason
 
 EPILOG: Final = """\b
 Examples:
@@ -29,11 +31,14 @@ It ends in OK or FAILED; every failure says what to do. Run it in the environmen
 and after every upgrade of an engine.
 """
 
+_MEND: Final = "mend that file, or copy it anew from where the model came from"
 _MARKS: Final = {"ok": "ok", "warn": "WARN", "fail": "FAIL", "info": ""}
 
 
 def command(
-    model: Annotated[str, typer.Option(metavar="DIR", help="A model directory, as given to the engine.")] = "",
+    model: Annotated[
+        str, typer.Option(metavar="DIR|NAME", help="A model directory, or ORG/NAME in the local hub cache.")
+    ] = "",
     *,
     family: Annotated[str, typer.Option(metavar="NAME", help="Do not infer the family: it is this one.")] = "",
     template: Annotated[
@@ -50,17 +55,14 @@ def command(
     installed engine; variables that hide plugins; the ids of the markers; the template's start state in every
     mode; a canned split.
     """
-    if model and not Path(model).is_dir():
-        raise SetupError(
-            f"there is no directory {model}",
-            "--model",
-            "give the model's directory, or --family NAME and --template FILE",
-        )
+    directory = model_directory(model, "--model") if model else None
     findings: list[Finding] = []
     name = check_family(family) if family else None
     findings += guarded("package", checks.check_package)
-    if model:
-        inferred, found = _inferred(model)
+    if directory is not None:
+        if directory != Path(model).expanduser():
+            findings.append(Finding("model", "info", f"{model} is looked at in {directory}"))
+        inferred, found = _inferred(directory, findings)
         if name is None:
             name = inferred
             findings.append(found)
@@ -71,12 +73,12 @@ def command(
     findings += guarded("filters", partial(checks.check_filters, found_engines))
     findings += _on_engines(found_engines, name, asked=engines)
     if name is not None:
-        findings += _on_model(name, model, template)
+        findings += _on_model(name, directory, template)
     failed = any(finding.status == "fail" for finding in findings)
     commands: dict[str, dict[str, Any]] = {}
     if name is not None:
         asked = {engine.name: engine for engine in found_engines if engine.installed}
-        commands = serve_commands(model or "MODEL", name, asked)
+        commands = serve_commands(model or "MODEL", name, asked, directory)
     if as_json:
         paint.print_json(
             {"ok": not failed, "family": name, "findings": [f._asdict() for f in findings], "serve": commands}
@@ -86,19 +88,26 @@ def command(
     raise typer.Exit(1 if failed else 0)
 
 
-def _inferred(model: str) -> tuple[str | None, Finding]:
-    family, reason = infer_with_reason(model)
-    if family is not None:
-        return family, Finding("family", "ok", f"{family}: {reason}")
+def _inferred(model: Path, findings: list[Finding]) -> tuple[str | None, Finding]:
+    found = infer_with_reason(model)
+    findings += [Finding("model", "info" if note == NO_THOUGHT else "warn", note, _MEND) for note in found.notes]
+    if found.family is not None:
+        return found.family, Finding("family", "ok", f"{found.family}: {found.reason}")
+    if found.needs_none:
+        text = f"none needed: {found.reason}; serve it without --reasoning-parser"
+        return None, Finding("family", "info", text)
     remedy = "name it yourself: --family NAME; `vllm-reasoning-ext families` lists them with their markers"
-    return None, Finding("family", "fail", f"unknown: {reason}", remedy)
+    return None, Finding("family", "fail", f"unknown: {found.reason}", remedy)
 
 
 def _engines(load: bool) -> list[Engine]:
-    found = [ask(name, load=False) for name in ENGINES]
-    if not load or not any(engine.installed for engine in found):
+    found = [ask(name, "find") for name in ENGINES]
+    here = [f"{engine.shown} {engine.version}" for engine in found if engine.installed]
+    if not load or not here:
         return found
-    with paint.console(stderr=True).status("asking the installed engines ..."):
+    with paint.waiting(
+        f"loading {' and '.join(here)} to ask it; this can take a minute (--no-engines leaves it out) ..."
+    ):
         return [ask(engine.name) if engine.installed else engine for engine in found]
 
 
@@ -117,11 +126,11 @@ def _on_engines(engines: list[Engine], family: str | None, *, asked: bool) -> li
     return findings
 
 
-def _on_model(family: str, model: str, template: str) -> list[Finding]:
+def _on_model(family: str, model: Path | None, template: str) -> list[Finding]:
     """Look at tokenizer, template and split; with neither model nor template the packaged template stands in."""
     findings: list[Finding] = []
     tokenizer: Any = None
-    if model:
+    if model is not None:
         try:
             tokenizer = load_tokenizer(model)
             findings += guarded("markers", partial(checks.check_markers, family, tokenizer))
@@ -150,9 +159,9 @@ def _on_model(family: str, model: str, template: str) -> list[Finding]:
     return findings
 
 
-def _own_or_packaged(model: str, family: str, findings: list[Finding]) -> str:
-    if model and read_model_template(Path(model))[0]:
-        return model
+def _own_or_packaged(model: Path | None, family: str, findings: list[Finding]) -> str:
+    if model is not None and read_model_template(model)[0]:
+        return str(model)
     path = str(template_path(family))
     whose = "the model directory has no chat template" if model else "no template was given"
     status = "warn" if model else "info"
@@ -161,7 +170,9 @@ def _own_or_packaged(model: str, family: str, findings: list[Finding]) -> str:
             "template",
             status,
             f"{whose}: the packaged one is looked at",
-            f"serve with --chat-template {path}, or give the model's own with --template FILE" if model else "",
+            f"serve with --chat-template {shlex.quote(path)}, or give the model's own with --template FILE"
+            if model
+            else "",
         )
     )
     return path

@@ -1,10 +1,11 @@
 """Why an output was split as it was: each spelling's reading, what was held, which policy fired."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from vllm_reasoning_ext.cli.paint import LABELS
+from vllm_reasoning_ext.conformance.report import counted
 from vllm_reasoning_ext.conformance.runner import Fed
 from vllm_reasoning_ext.core.events import CONTENT, MARKER, REASONING, TOOL, Event, Kind
 from vllm_reasoning_ext.core.families import FAMILIES, Family
@@ -63,10 +64,23 @@ class Recorder:
         self._fed = 0
         self._out = 0
         self._held = ""
+        self._heard: Callable[[Event, int], None] | None = None
         splitter.observe(self)
 
-    def run(self, deltas: Sequence[Fed], reason: str | None = None) -> None:
-        """Feed all deltas and finish."""
+    def run(
+        self,
+        deltas: Sequence[Fed],
+        reason: str | None = None,
+        heard: Callable[[Event, int], None] | None = None,
+    ) -> None:
+        """Feed all deltas and finish.
+
+        Args:
+            deltas: the output.
+            reason: the finish reason.
+            heard: called with each event as it comes, and the number of its delta.
+        """
+        self._heard = heard
         for number, (text, ids) in enumerate(deltas, 1):
             self._fed += len(text)
             self._held += text
@@ -83,6 +97,9 @@ class Recorder:
 
     def _take(self, events: Sequence[Event], number: int) -> None:
         self.events.extend((event, number) for event in events)
+        if self._heard is not None:
+            for event in events:
+                self._heard(event, number)
         released = sum(len(event.text) for event in events if not event.synthetic)
         self._out += released
         self._held = held = self._held[released:]
@@ -209,7 +226,7 @@ def _holds(holds: Sequence[Hold], spans: Sequence[_Span]) -> Iterator[Note]:
         kinds = [event.kind for _, end, event in over if end > at]
         shown = ", ".join(dict.fromkeys(LABELS[kind.value] for kind in kinds))
         when = f"after delta {first}" if first == last else f"after deltas {first} to {last}"
-        yield Note("held", at, text, f"{len(text)} characters kept back {when}, then released as {shown}")
+        yield Note("held", at, text, f"{counted(len(text), 'character')} kept back {when}, then released as {shown}")
 
 
 def _policies(recorder: Recorder, spans: Sequence[_Span], record: Family | None) -> Iterator[Note]:

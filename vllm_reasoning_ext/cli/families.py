@@ -1,18 +1,23 @@
 """The command `families`: the parser names, their grammars and markers."""
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
-from rich.table import Table
 
 from vllm_reasoning_ext.cli import paint
 from vllm_reasoning_ext.core.families import FAMILIES, Family
 from vllm_reasoning_ext.core.grammar.tags import DEFAULT_TAGS
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 EPILOG: Final = """\b
 Each name is also there as <name>_ext in the engines, which never collides with a name of their own.
 The markers are what the model writes; in a channel family they frame messages, not blocks.
 """
+
+TABLE_MIN: Final = 90
+"""Columns that a table of four needs to be read."""
 
 _SERVES: Final = {
     "deepseekv32": "DeepSeek V3.2, V4, V4.1",
@@ -40,18 +45,32 @@ def command(as_json: bool = typer.Option(False, "--json", help="Print JSON.")) -
         return
     out = paint.console()
     shown = {**inline, "markers": [*DEFAULT_TAGS[0], f"and {len(DEFAULT_TAGS) - 1} more pairs"]}
-    if not paint.painted(out):
-        for row in [*rows, shown]:
-            names = ", ".join([row["name"], *row["aliases"]])
-            paint.line(out, f"{names:<18} {row['grammar']:<8} {row['serves']}")
-            paint.line(out, f"{'':<18} {'':<8} {' '.join(row['markers'])}")
+    if not paint.painted(out) or paint.width(out) < TABLE_MIN:
+        _show_plain(out, [*rows, shown])
         return
+    from rich.table import Table
+
     table = Table("name", "grammar", "models", "markers", show_lines=False)
     for row in [*rows, shown]:
         table.add_row(
             ", ".join([row["name"], *row["aliases"]]), row["grammar"], row["serves"], " ".join(row["markers"])
         )
     out.print(table)
+
+
+def _show_plain(out: "Console", rows: list[dict[str, Any]]) -> None:
+    names = [", ".join([row["name"], *row["aliases"]]) for row in rows]
+    wide = max(map(len, names))
+    narrow = paint.width(out) < TABLE_MIN
+    for name, row in zip(names, rows, strict=True):
+        markers = " ".join(row["markers"])
+        if narrow:
+            paint.line(out, f"{name:<{wide}} {row['grammar']}")
+            paint.line(out, f"    {row['serves']}")
+            paint.line(out, f"    {markers}")
+        else:
+            paint.line(out, f"{name:<{wide}} {row['grammar']:<8} {row['serves']}")
+            paint.line(out, f"{'':<{wide}} {'':<8} {markers}")
 
 
 def _row(record: Family) -> dict[str, Any]:

@@ -3,17 +3,20 @@
 import shlex
 from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from vllm_reasoning_ext.cli import paint
 from vllm_reasoning_ext.cli.installed_engine import ENGINES, SHOWN, Engine, ask
+from vllm_reasoning_ext.cli.models import find_model
 from vllm_reasoning_ext.cli.tool_parsers import tool_parser
 from vllm_reasoning_ext.conformance.render import read_model_template
 from vllm_reasoning_ext.core.families import FAMILIES
-from vllm_reasoning_ext.errors import SetupError
-from vllm_reasoning_ext.inference import infer_with_reason
+from vllm_reasoning_ext.inference import Inference, infer_with_reason, model_type
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 EPILOG: Final = """\b
 Examples:
@@ -21,10 +24,12 @@ Examples:
   vllm-reasoning-ext infer ./model --no-engines
 
 \b
-A directory is judged by its config.json, then its chat template, then its names; a name
-by itself. What begins with /, ./, ../ or ~ must be a directory of this machine. The
-tool-call parsers named exist in the engines installed here; without an engine they are
-those of vLLM 0.33 and SGLang 0.5.23, unchecked.
+A directory is judged by its chat template; where that shows no marker by its vocabulary,
+its config.json, then its names. ORG/NAME is looked up in the local hub cache, and judged
+by its name where it is not there. What begins with /, ./, ../ or ~ must be a directory of
+this machine. The tool-call parsers named exist in the engines installed here; without an
+engine they are those of vLLM 0.33 and SGLang 0.5.23, unchecked. Exit code 0 also means
+that the model needs no reasoning parser.
 """
 
 
@@ -32,47 +37,67 @@ def command(
     model: Annotated[str, typer.Argument(metavar="MODEL_DIR|NAME", help="A model's directory, or its name.")],
     *,
     engines: Annotated[
-        bool, typer.Option("--engines/--no-engines", help="Ask the installed engines (seconds each), or do not.")
+        bool,
+        typer.Option("--engines/--no-engines", help="Look up the installed engines' tool-call parsers, or do not."),
     ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Tell a model's family and why, and print the serve commands to copy."""
-    if model.startswith(("/", "./", "../", "~")):
-        model = str(Path(model).expanduser())
-        if not Path(model).is_dir():
-            remedy = "give a model's directory on this machine, or its name as in Qwen/Qwen3-8B"
-            raise SetupError(f"there is no directory {model}", "MODEL_DIR", remedy)
-    family, reason = infer_with_reason(model)
-    asked = {name: ask(name, load=False) for name in ENGINES}
-    if engines and family is not None and any(engine.installed for engine in asked.values()):
-        with paint.console(stderr=True).status("asking the installed engines ..."):
-            asked = {name: ask(name) for name in ENGINES}
-    commands = serve_commands(model, family, asked) if family is not None else {}
+    directory = find_model(model, "MODEL_DIR")
+    if directory is not None and Path(model).expanduser().is_dir():
+        model = str(directory)
+    found = infer_with_reason(model if directory is None else directory)
+    asked = {name: ask(name, "find") for name in ENGINES}
+    if engines and found.family is not None:
+        asked = _tools_of(asked)
+    commands = serve_commands(model, found.family, asked, directory) if found.family is not None else {}
     if as_json:
-        paint.print_json({"model": model, "family": family, "reason": reason, "serve": commands})
+        paint.print_json(
+            {
+                "model": model,
+                "directory": None if directory is None else str(directory),
+                **found._asdict(),
+                "serve": commands,
+            }
+        )
     else:
-        _show(family, reason, commands)
-    raise typer.Exit(0 if family is not None else 1)
+        _show(found, commands, "" if directory is None or str(directory) == model else str(directory))
+    raise typer.Exit(0 if found.family is not None or found.needs_none else 1)
 
 
-def serve_commands(model: str, family: str, engines: dict[str, Engine]) -> dict[str, dict[str, Any]]:
+def _tools_of(engines: dict[str, Engine]) -> dict[str, Engine]:
+    """Ask the installed engines for their tool-call parsers."""
+    found = dict(engines)
+    for name, engine in engines.items():
+        if engine.installed:
+            with paint.waiting(f"asking {engine.shown} {engine.version} for its tool-call parsers ..."):
+                found[name] = ask(name, "read")
+    return found
+
+
+def serve_commands(
+    model: str, family: str, engines: dict[str, Engine], directory: Path | None
+) -> dict[str, dict[str, Any]]:
     """Build the serve commands of a model.
 
     Args:
         model: its directory or name.
         family: its family.
         engines: the engines by name, as far as they were asked.
+        directory: where its files lie; None when they are not on this machine.
 
     Returns:
-        engine -> the command, the tool-call parser in it (None for none) and where that parser was looked up.
+        engine -> the command, the tool-call parser in it (None for none, and why) and where that was looked up.
     """
-    template = read_model_template(Path(model))[0] if Path(model).is_dir() else ""
-    name = Path(model).resolve().name if Path(model).is_dir() else model
+    template = read_model_template(directory)[0] if directory is not None else ""
+    name = directory.resolve().name if directory is not None and Path(model).is_dir() else model
+    if directory is not None:
+        name += f" {model_type(directory)}"
     quoted = shlex.quote(model)
     found: dict[str, dict[str, Any]] = {}
     for engine in engines.values():
         known: Collection[str] | None = engine.tools or None
-        parser = tool_parser(engine.name, family, name, template, known)
+        parser, why = tool_parser(engine.name, family, name, template, known)
         if engine.name == "vllm":
             command = f"vllm serve {quoted} --reasoning-parser {family}"
             tools = f" --enable-auto-tool-choice --tool-call-parser {parser}"
@@ -82,32 +107,41 @@ def serve_commands(model: str, family: str, engines: dict[str, Engine]) -> dict[
         found[engine.name] = {
             "command": command + (tools if parser else ""),
             "tool_call_parser": parser,
+            "no_tool_call_parser": why or None,
             "checked": f"{engine.shown} {engine.version}" if known else None,
         }
     return found
 
 
-def _show(family: str | None, reason: str, commands: dict[str, dict[str, Any]]) -> None:
+def _show(found: Inference, commands: dict[str, dict[str, Any]], directory: str) -> None:
     out = paint.console()
-    if family is None:
-        paint.line(out, ("family  ", "head"), ("unknown", "fail"))
-        paint.line(out, ("why     ", "head"), reason)
+    verdict = (
+        (found.family, "ok") if found.family else ("none needed", "ok") if found.needs_none else ("unknown", "fail")
+    )
+    paint.line(out, ("family  ", "head"), (str(verdict[0]), verdict[1]))
+    paint.line(out, ("why     ", "head"), paint.visible(found.reason))
+    if directory:
+        paint.line(out, ("read in ", "head"), directory)
+    for note in found.notes:
+        paint.line(out, ("note    ", "warn"), paint.visible(note))
+    if found.needs_none:
+        paint.line(out, ("so      ", "head"), "serve it without --reasoning-parser")
+    elif found.family is None:
         paint.line(out, ("remedy  ", "head"), f"choose one yourself: --reasoning-parser {' | '.join(FAMILIES)}")
         paint.line(
             out, "        `vllm-reasoning-ext families` shows the markers of each; compare them with a raw reply."
         )
-        return
-    paint.line(out, ("family  ", "head"), (family, "ok"))
-    paint.line(out, ("why     ", "head"), reason)
-    for engine, found in commands.items():
-        checked = found["checked"]
-        said = (
-            f"tool-call parsers as in {checked}"
-            if checked
-            else "not installed here, or not asked: parser names unchecked"
-        )
-        paint.line(out, "")
-        paint.line(out, (f"# {SHOWN[engine]} ({said})", "info"))
-        paint.line(out, found["command"])
-        if found["tool_call_parser"] is None:
-            paint.line(out, ("# no tool-call parser for this model's calls there: they stay in the content", "warn"))
+    for engine, command in commands.items():
+        _show_command(out, SHOWN[engine], command)
+
+
+def _show_command(out: "Console", engine: str, found: dict[str, Any]) -> None:
+    checked = found["checked"]
+    said = (
+        f"tool-call parsers as in {checked}" if checked else "not installed here, or not asked: parser names unchecked"
+    )
+    paint.line(out, "")
+    paint.line(out, (f"# {engine} ({said})", "info"))
+    paint.line(out, found["command"])
+    if found["no_tool_call_parser"]:
+        paint.line(out, (f"# {found['no_tool_call_parser']}", "warn"))

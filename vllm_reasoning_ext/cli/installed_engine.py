@@ -1,16 +1,19 @@
 """What an installed engine says of our parsers, asked in a process of its own.
 
 Loading an engine takes seconds, fills the log and may fail for reasons of its own, so the commands run this module
-(`python -m vllm_reasoning_ext.cli.installed_engine vllm`) and read the last line of its output.
+(`python -m vllm_reasoning_ext.cli.installed_engine vllm`) and read the last line of its output. What only the names
+of tool-call parsers are wanted for reads the engine's source instead.
 """
 
+import ast
 import importlib.metadata
 import importlib.util
 import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
 
 from vllm_reasoning_ext.engines.names import parser_names
 
@@ -21,6 +24,15 @@ GROUPS: Final = {"vllm": "vllm.general_plugins", "sglang": "sglang.srt.plugins"}
 
 FILTERS: Final = {"vllm": "VLLM_PLUGINS", "sglang": "SGLANG_PLUGINS"}
 """The variable that restricts each engine's plugins to the names it lists."""
+
+TABLES: Final = {
+    "vllm": (
+        ("tool_parsers/__init__.py", "_TOOL_PARSERS_TO_REGISTER"),
+        ("entrypoints/openai/tool_parsers/__init__.py", "_TOOL_PARSERS_TO_REGISTER"),  # before 0.12
+    ),
+    "sglang": (("srt/function_call/function_call_parser.py", "ToolCallParserEnum"),),
+}
+"""The file, and the dictionary in it, in which each engine lists its tool-call parsers."""
 
 ENTRY: Final = "reasoning_ext"
 TIMEOUT: Final = 300
@@ -52,18 +64,29 @@ class Engine(NamedTuple):
         return SHOWN[self.name]
 
 
-def ask(name: str, *, load: bool = True) -> Engine:
+How = Literal["find", "read", "load"]
+
+
+def ask(name: str, how: How = "load") -> Engine:
     """Ask an engine of this environment.
 
     Args:
         name: "vllm" or "sglang".
-        load: False only looks whether it is there.
+        how: "find" only looks whether it is there; "read" also reads the names of its tool-call parsers from its
+            source, in milliseconds, and loads it where that tells nothing; "load" lets it say all of it, after the
+            seconds to minutes that importing it takes.
     """
-    if importlib.util.find_spec(name) is None:
+    spec = importlib.util.find_spec(name)
+    if spec is None:
         return Engine(name, installed=False)
     version = _version(name)
-    if not load:
+    if how == "find":
         return Engine(name, installed=True, version=version)
+    if how == "read":
+        for place in spec.submodule_search_locations or ():
+            tools = read_tools(name, Path(place))
+            if tools:
+                return Engine(name, installed=True, version=version, tools=tools)
     try:
         done = subprocess.run(
             [sys.executable, "-m", "vllm_reasoning_ext.cli.installed_engine", name],
@@ -76,6 +99,22 @@ def ask(name: str, *, load: bool = True) -> Engine:
     except (OSError, subprocess.TimeoutExpired) as error:
         return Engine(name, installed=True, version=version, problem=f"it could not be started: {error}")
     return _read(name, version, done.stdout, done.stderr)
+
+
+def read_tools(name: str, package: Path) -> tuple[str, ...]:
+    """Read the names of an engine's tool-call parsers from its source; () where they do not stand in a table."""
+    for file, table in TABLES[name]:
+        try:
+            tree = ast.parse((package / file).read_text(encoding="utf-8"))
+        except (OSError, SyntaxError, ValueError):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                if any(isinstance(target, ast.Name) and target.id == table for target in targets):
+                    keys = [key.value for key in node.value.keys if isinstance(key, ast.Constant)]
+                    return tuple(key for key in keys if isinstance(key, str))
+    return ()
 
 
 def _read(name: str, version: str, out: str, err: str) -> Engine:

@@ -2,14 +2,16 @@
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Final
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Annotated, Any, Final
 
 import typer
 
 from vllm_reasoning_ext._version import __version__
-from vllm_reasoning_ext.cli import conform, doctor, families, infer, paint, proxy, split, template
 from vllm_reasoning_ext.errors import SetupError
+
+PROGRAM: Final = "vllm-reasoning-ext"
 
 EPILOG: Final = """\b
 Something is wrong with a running server?
@@ -28,42 +30,22 @@ Colours come on a terminal only; NO_COLOR=1 turns them off.
 
 PLAIN: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
-app = typer.Typer(
-    name="vllm-reasoning-ext",
-    help="Split model output into reasoning, answer and tool calls; find out why it was split so.",
-    epilog=EPILOG,
-    context_settings=PLAIN,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    # Plain help is the same on a terminal, in a log and in the documentation, where a test compares it.
-    rich_markup_mode=None,
-)
-for module, short in (
-    (split, "Show how an output is split, and why."),
-    (infer, "Tell a model's family; print the serve commands."),
-    (doctor, "Check installation, engines, model and template."),
-    (conform, "Check a chat template against a family's parser."),
-    (template, "Print the path of a packaged chat template."),
-    (proxy, "Move tags of a server's replies into their fields."),
-    (families, "List the families and their markers."),
-):
-    name = module.__name__.rpartition(".")[2]
-    app.command(name, short_help=short, epilog=module.EPILOG, context_settings=PLAIN)(module.command)
+COMMANDS: Final = {
+    "split": "Show how an output is split, and why.",
+    "infer": "Tell a model's family; print the serve commands.",
+    "doctor": "Check installation, engines, model and template.",
+    "conform": "Check a chat template against a family's parser.",
+    "template": "Print the path of a packaged chat template.",
+    "proxy": "Move tags of a server's replies into their fields.",
+    "families": "List the families and their markers.",
+    "version": "Print the package's version.",
+}
+"""Each command, in the module of its name, and its line in the help."""
 
+COMPLETION: Final = "_VLLM_REASONING_EXT_COMPLETE"
+"""Set by the shell when it asks for completions, with the words so far in one of these:"""
 
-@app.command(context_settings=PLAIN)
-def version(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """Print the package's version."""
-    if as_json:
-        paint.print_json({"version": __version__})
-    else:
-        paint.line(paint.console(), __version__)
-
-
-@app.callback()
-def root() -> None:
-    """Split model output into reasoning, answer and tool calls; find out why it was split so."""
+WORDS: Final = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,19 +65,80 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        app(given, prog_name="vllm-reasoning-ext")
+        make_app(chosen(given))(given, prog_name=PROGRAM)
     except SetupError as error:
-        _report(error, as_json="--json" in given)
+        _report(error, given)
         return 2
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
     return 0
 
 
-def _report(error: SetupError, *, as_json: bool) -> None:
-    if as_json:
-        paint.print_json({"error": {"problem": error.problem, "found": error.found, "remedy": error.remedy}})
+def chosen(arguments: Sequence[str]) -> str:
+    """Name the command that the arguments ask for; "" for none of them."""
+    words = list(arguments)
+    if COMPLETION in os.environ:
+        words = " ".join(os.environ.get(name, "") for name in WORDS).split()
+        return next((word for word in words if word in COMMANDS), "")
+    word = next((word for word in words if not word.startswith("-")), "")
+    return word if word in COMMANDS else ""
+
+
+def make_app(command: str) -> typer.Typer:
+    """Make the command line with one command ready to run; the others are only listed.
+
+    A command's module is imported when the command is asked for: `version` waits for no splitter and no template.
+    """
+    app = typer.Typer(
+        name=PROGRAM,
+        help="Split model output into reasoning, answer and tool calls; find out why it was split so.",
+        epilog=EPILOG,
+        context_settings=PLAIN,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        # Plain help is the same on a terminal, in a log and in the documentation, where a test compares it.
+        rich_markup_mode=None,
+    )
+    app.callback()(_root)
+    for name, short in COMMANDS.items():
+        run, epilog = _loaded(name) if name == command else (_listed, None)
+        app.command(name, short_help=short, epilog=epilog, context_settings=PLAIN)(run)
+    return app
+
+
+def _loaded(name: str) -> tuple[Callable[..., Any], str | None]:
+    module = import_module(f"vllm_reasoning_ext.cli.{name}")
+    return module.command, getattr(module, "EPILOG", None)
+
+
+def _listed() -> None:
+    """Stand in the list of commands."""
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"{__version__}\n")
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Print the package's version."),
+    ] = False,
+) -> None:
+    """Split model output into reasoning, answer and tool calls; find out why it was split so."""
+
+
+def _report(error: SetupError, given: Sequence[str]) -> None:
+    from vllm_reasoning_ext.cli import paint
+
+    document = {"error": {"problem": error.problem, "found": error.found, "remedy": error.remedy}}
+    if "--jsonl" in given:
+        paint.print_json_line(document)
+    elif "--json" in given:
+        paint.print_json(document)
     err = paint.console(stderr=True)
-    paint.line(err, ("error: ", "fail"), error.problem)
-    paint.line(err, f"  found in: {error.found}")
-    paint.line(err, f"  remedy:   {error.remedy}")
+    paint.line(err, ("error: ", "fail"), paint.visible(error.problem))
+    paint.line(err, f"  found in: {paint.visible(error.found)}")
+    paint.line(err, f"  remedy:   {paint.visible(error.remedy)}")

@@ -1,13 +1,14 @@
 """How the commands print: colour on a terminal, plain text elsewhere, JSON for programs."""
 
+import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Console
-from rich.style import Style
+if TYPE_CHECKING:
+    from rich.console import Console
 
 EDGE: Final = "▏"
 """Where one delta ended and the next began."""
@@ -29,12 +30,26 @@ LABELS: Final = {"reasoning": "reasoning", "content": "answer", "tool": "tool", 
 """What people call the kinds of events."""
 
 
-def console(*, stderr: bool = False) -> Console:
+def console(*, stderr: bool = False) -> "Console":
     """Make a console that prints text as it is: no markup, no guessing at numbers to colour."""
+    from rich.console import Console
+
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
-def painted(target: Console) -> bool:
+@contextlib.contextmanager
+def waiting(for_what: str) -> Iterator[None]:
+    """Say on standard error what a command waits for: a spinner on a terminal, else a line."""
+    err = console(stderr=True)
+    if painted(err):
+        with err.status(for_what):
+            yield
+    else:
+        line(err, for_what)
+        yield
+
+
+def painted(target: "Console") -> bool:
     """Tell whether to draw in colour: a terminal that is not dumb, and no NO_COLOR."""
     return (
         target.is_terminal
@@ -51,6 +66,8 @@ def styled(text: str, style: str) -> str:
         text: the text.
         style: as rich writes it: "bold red".
     """
+    from rich.style import Style
+
     render = Style.parse(style).render
     return "\n".join([render(row) for row in text.split("\n")])
 
@@ -59,12 +76,12 @@ Part = str | tuple[str, str]
 """A text, or a text and the name of a style."""
 
 
-def line(target: Console, *parts: Part) -> None:
+def line(target: "Console", *parts: Part) -> None:
     """Print one line; `(text, style)` is coloured where colours are wanted."""
     lines(target, [parts])
 
 
-def lines(target: Console, rows: Iterable[Sequence[Part]]) -> None:
+def lines(target: "Console", rows: Iterable[Sequence[Part]]) -> None:
     """Print many lines at once."""
     # Straight to the file: rich takes a tenth of a millisecond for a line, and a reply may have a million.
     colours = painted(target)
@@ -76,9 +93,41 @@ def _line(parts: Sequence[Part], colours: bool) -> str:
     return "".join([styled(t, STYLES.get(style, style)) if colours else t for t, style in texts]) + "\n"
 
 
+def columns(target: "Console", rows: Sequence[Sequence[tuple[str, str]]], *, indent: int = 4) -> None:
+    """Print rows of (text, style) in columns as wide as their longest text.
+
+    Args:
+        target: where to.
+        rows: of equal length.
+        indent: where a line does not fit the terminal, its columns after the first stand below, so far in.
+    """
+    if not rows:
+        return
+    widths = [max(len(row[n][0]) for row in rows) for n in range(len(rows[0]))]
+    narrow = sum(widths) + 2 * len(widths) > width(target)
+    for row in rows:
+        cells: list[Part] = [(f"{text:<{wide}}  ", style) for (text, style), wide in zip(row, widths, strict=True)]
+        last = (row[-1][0], row[-1][1])
+        if narrow:
+            line(target, (row[0][0], row[0][1]))
+            line(target, " " * indent, *cells[1:-1], last)
+        else:
+            line(target, *cells[:-1], last)
+
+
+def width(target: "Console") -> int:
+    """Tell how many characters a line may have: the terminal's, and anything where there is no terminal."""
+    return target.width if target.is_terminal or "COLUMNS" in os.environ else 200
+
+
 def print_json(value: Any) -> None:
     """Print one JSON document on standard output."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+
+
+def print_json_line(value: Any) -> None:
+    """Print one JSON document on a line of standard output."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
 
 
 def visible(text: str, *, newlines: bool = False) -> str:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from itertools import accumulate, pairwise
-from typing import Annotated, Any, Final, Literal, cast
+from typing import Annotated, Any, Final, Literal, get_args
 
 import typer
 from rich.console import Console
@@ -10,11 +10,12 @@ from rich.panel import Panel
 from rich.text import Text
 
 from vllm_reasoning_ext.cli import paint
-from vllm_reasoning_ext.cli.chunks import cut
 from vllm_reasoning_ext.cli.explain import Note, Recorder, as_json, closes_unopened, explain
-from vllm_reasoning_ext.cli.inputs import check_family, read_ids, read_text
+from vllm_reasoning_ext.cli.inputs import check_family, one_of, read_text
+from vllm_reasoning_ext.cli.models import model_files
+from vllm_reasoning_ext.cli.output import read_output
 from vllm_reasoning_ext.conformance.runner import Fed
-from vllm_reasoning_ext.conformance.tokenizers import check_given_back, encode, load_tokenizer, tokenise
+from vllm_reasoning_ext.conformance.tokenizers import load_tokenizer
 from vllm_reasoning_ext.core.events import Event
 from vllm_reasoning_ext.core.grammar.tags import parse_tags
 from vllm_reasoning_ext.core.reading.ids import marker_ids
@@ -33,6 +34,14 @@ Reasoning is dim, the answer plain, a tool call boxed, a marker reversed, text t
 splitter added underlined; ▏ stands between two deltas. Without --prompt the family's
 default decides the start: pass the rendered prompt if the server renders one.
 """
+
+Floor = Literal["off", "promote"]
+Where = Literal["prose", "anywhere", "head"]
+Unclosed = Literal["reasoning", "content"]
+FinishReason = Literal["stop", "length", "tool_calls", "function_call", "content_filter", "abort", "error"]
+"""What vLLM, SGLang and OpenAI-style endpoints give; "length" is the one that changes anything (the floor)."""
+
+REASONS: Final[tuple[FinishReason, ...]] = get_args(FinishReason)
 
 PROMPT_TAIL: Final = 90
 """Characters of the prompt that are shown: enough for any turn opener and what follows it."""
@@ -53,26 +62,35 @@ def command(
     ] = "whole",
     ids: Annotated[str, typer.Option(metavar="FILE", help="The output's token ids, as JSON or plain numbers.")] = "",
     tokenizer: Annotated[
-        str, typer.Option(metavar="DIR", help="The model's tokenizer; without --ids it encodes the text.")
+        str, typer.Option(metavar="DIR|NAME", help="The model's tokenizer; without --ids it encodes the text.")
     ] = "",
     force_reasoning: Annotated[
         bool | None, typer.Option("--force-reasoning/--no-force-reasoning", help="Start inside a block, or do not.")
     ] = None,
     tools: Annotated[bool, typer.Option("--tools/--no-tools", help="Whether the request offers tools.")] = True,
     floor: Annotated[str, typer.Option(metavar="off|promote", help="promote: never leave the answer empty.")] = "off",
-    finish_reason: Annotated[str, typer.Option(metavar="REASON", help="The engine's: stop, length, ...")] = "",
+    finish_reason: Annotated[str, typer.Option(metavar="REASON", help=f"The engine's: {', '.join(REASONS)}.")] = "",
     tags: Annotated[str, typer.Option(metavar="TAGS", help="inline only: pairs as <a>...</a>,<b>...</b>.")] = "",
     where: Annotated[str, typer.Option(metavar="WHERE", help="inline only: prose, anywhere or head.")] = "prose",
     unclosed: Annotated[
         str, typer.Option(metavar="WHAT", help="inline only: an unclosed block is reasoning or content.")
     ] = "reasoning",
     why: Annotated[bool, typer.Option("--explain", help="Say what made each boundary and what was held.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the events as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the events as one JSON document.")] = False,
+    as_lines: Annotated[
+        bool, typer.Option("--jsonl", help="Print one JSON object a line: each event as it comes, then a summary.")
+    ] = False,
 ) -> None:
     """Split a model's output into reasoning, answer and tool calls, and show the split."""
     name = check_family(family, inline=True)
-    loaded = load_tokenizer(tokenizer) if tokenizer else None
-    text, deltas = _deltas(file, ids, loaded, chunks)
+    values = {
+        "floor": one_of("--floor", floor, get_args(Floor)),
+        "where": one_of("--where", where, get_args(Where)),
+        "unclosed": one_of("--unclosed", unclosed, get_args(Unclosed)),
+    }
+    reason = one_of("--finish-reason", finish_reason, REASONS) if finish_reason else None
+    loaded = load_tokenizer(model_files(tokenizer, "--tokenizer")) if tokenizer else None
+    given = read_output(file, ids, loaded, chunks)
     rendered = read_text(prompt) if prompt else None
     try:
         splitter = Splitter(
@@ -81,29 +99,33 @@ def command(
             force_reasoning=force_reasoning,
             tools=tools,
             tokenizer=loaded,
-            floor=cast('Literal["off", "promote"]', floor),
             tags=parse_tags(tags, strict=True) if tags else None,
-            where=cast('Literal["prose", "anywhere", "head"]', where),
-            unclosed=cast('Literal["reasoning", "content"]', unclosed),
+            **values,
         )
     except ValueError as error:
         raise SetupError(str(error), "the options of split", "see `vllm-reasoning-ext split --help`") from error
+    for warning in given.warnings:
+        paint.line(paint.console(stderr=True), ("warning: ", "warn"), warning)
     recorder = Recorder(splitter)
-    recorder.run(deltas, finish_reason or None)
+    recorder.run(given.deltas, reason, _print_event if as_lines else None)
     known = marker_ids(name, loaded) if loaded is not None and name != "inline" else None
-    notes = explain(recorder, known) if why else []
-    if as_json:
-        paint.print_json(_document(recorder, deltas, rendered, notes if why else None))
+    notes = [*explain(recorder, known), *given.notes] if why else []
+    notes.sort(key=lambda note: note.at)
+    if as_lines:
+        document = _document(recorder, given.deltas, rendered, notes if why else None)
+        paint.print_json_line({"summary": {key: value for key, value in document.items() if key not in _LONG}})
+    elif as_json:
+        paint.print_json(_document(recorder, given.deltas, rendered, notes if why else None))
     else:
         out = paint.console()
         _show_start(out, splitter, rendered, why)
-        _show(out, recorder, deltas)
+        _show(out, recorder, given.deltas)
         paint.lines(out, map(_note, notes))
         if force_reasoning is None and closes_unopened(recorder):
             told = "the output closes a block that it did not open; if the prompt did: "
             told += "--force-reasoning" if prompt else "--prompt FILE, or --force-reasoning"
             paint.line(paint.console(stderr=True), ("hint: ", "warn"), told)
-    lost = "".join(event.text for event, _ in recorder.events if not event.synthetic) != text
+    lost = "".join(event.text for event, _ in recorder.events if not event.synthetic) != given.text
     if lost:
         paint.line(
             paint.console(stderr=True), ("WRONG: the events do not join to the output; please report it", "fail")
@@ -111,25 +133,24 @@ def command(
     raise typer.Exit(1 if lost else 0)
 
 
-def _deltas(file: str, ids: str, tokenizer: Any, chunks: str) -> tuple[str, list[Fed]]:
-    """Read the output and cut it."""
-    if ids and tokenizer is None:
-        raise SetupError("--ids cannot be read without the tokenizer", "--ids", "add --tokenizer DIR")
-    if ids:
-        numbers = read_ids(ids)
-        tokens = tokenise(numbers, tokenizer)
-        text = "".join(token.text for token in tokens)
-        given = text if file == "-" else read_text(file)
-        if given != text:
-            # What an engine sends when it skips special tokens: the ids come first, then a text of its own.
-            return given, [("", numbers), *((part, []) for part, _ in cut(given, None, chunks))]
-        return text, cut(text, tokens, chunks)
-    text = read_text(file)
-    if tokenizer is None:
-        return text, cut(text, None, chunks)
-    tokens = tokenise(encode(text, tokenizer), tokenizer)
-    check_given_back(text, "".join(token.text for token in tokens), "save the token ids and pass them with --ids")
-    return text, cut(text, tokens, chunks)
+_LONG: Final = ("events", "reasoning", "content")
+"""Parts of the JSON document that `--jsonl` has given line by line already."""
+
+
+def _event(event: Event, number: int) -> dict[str, Any]:
+    return {
+        "kind": event.kind.value,
+        "text": event.text,
+        "synthetic": event.synthetic,
+        "recipient": event.recipient,
+        "begins": event.begins,
+        "ends": event.ends,
+        "delta": number,
+    }
+
+
+def _print_event(event: Event, number: int) -> None:
+    paint.print_json_line(_event(event, number))
 
 
 def _document(recorder: Recorder, deltas: list[Fed], prompt: str | None, notes: list[Note] | None) -> dict[str, Any]:
@@ -146,16 +167,7 @@ def _document(recorder: Recorder, deltas: list[Fed], prompt: str | None, notes: 
         },
         "reasoning": "".join(event.text for event, _ in events if event.kind == "reasoning"),
         "content": "".join(event.text for event, _ in events if event.kind in ("content", "tool")),
-        "events": [
-            {
-                "kind": event.kind.value,
-                "text": event.text,
-                "synthetic": event.synthetic,
-                "recipient": event.recipient,
-                "delta": number,
-            }
-            for event, number in events
-        ],
+        "events": [_event(event, number) for event, number in events],
         "deltas": len(deltas),
         "held_at_most": max((len(hold.text) for hold in recorder.holds), default=0),
         "floored": splitter.floored,

@@ -9,7 +9,15 @@ from vllm_reasoning_ext.conformance.outputs import NAMES, Output, outputs_of
 from vllm_reasoning_ext.conformance.own_form import CALL, PLAIN, Form, forms_of
 from vllm_reasoning_ext.conformance.render import Renderer, RenderError
 from vllm_reasoning_ext.conformance.runner import Fed, Outcome, Piece, id_ways, replay, text_ways
-from vllm_reasoning_ext.conformance.tokenizers import check_given_back, control_ids, encode, spell, tokenise
+from vllm_reasoning_ext.conformance.starts import Seen, siblings, start_problems, switch_note
+from vllm_reasoning_ext.conformance.tokenizers import (
+    check_given_back,
+    control_ids,
+    encode,
+    missing_markers,
+    spell,
+    tokenise,
+)
 from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.reading.ids import decoder
 from vllm_reasoning_ext.core.splitter import Splitter
@@ -41,6 +49,7 @@ class Cell(NamedTuple):
         split: the pieces it was split into, fed whole.
         ways: in how many ways it was fed.
         note: something worth knowing that is no fault.
+        expected: reasoning and content as they must be; None where no split is expected.
     """
 
     mode: str
@@ -50,6 +59,16 @@ class Cell(NamedTuple):
     split: tuple[Piece, ...] = ()
     ways: int = 0
     note: str = ""
+    expected: tuple[str, str] | None = None
+
+    @property
+    def actual(self) -> tuple[str, str]:
+        """Reasoning and content as they came, fed whole."""
+        pieces = [(kind.lstrip("+"), text) for kind, text in self.split]
+        return (
+            "".join([text for kind, text in pieces if kind == "reasoning"]),
+            "".join([text for kind, text in pieces if kind in ("content", "tool")]),
+        )
 
 
 class Row(NamedTuple):
@@ -112,11 +131,8 @@ class Kit:
         self._checked: dict[Any, Checked] = {} if checked is None else checked
 
     def missing_ids(self) -> list[str]:
-        """List the markers that must be single tokens and are none in the tokenizer."""
-        if self.tokenizer is None:
-            return []
-        needed = self.family.required or (self.family.opener, self.family.closer)
-        return [marker for marker in needed if marker not in self.ids]
+        """List the markers that should be single tokens and are none in the tokenizer."""
+        return missing_markers(self.family, self.ids) if self.tokenizer is not None else []
 
     @property
     def by_ids(self) -> bool:
@@ -188,33 +204,24 @@ class Kit:
         for output in self._outputs(start):
             if only in ("", output.name):
                 problems, split, ways = self._check(start, output)
-                yield Cell(mode.name, output.name, problems, output.text, split, ways)
+                yield _cell(mode, output.name, output, (problems, split, ways))
         for form in self._forms(mode, prompt, start) if only in ("", PLAIN, CALL) else ():
             if only in ("", form.name):
+                if form.problem:
+                    yield Cell(mode.name, form.name, (form.problem,), form.output.text, note=form.note)
+                    continue
                 problems, split, ways = self._check(start_state(form.prompt, self.family), form.output)
                 if not problems:
                     problems = form.put_back(self.renderer, split)
-                yield Cell(mode.name, form.name, problems, form.output.text, split, ways, form.note)
+                yield _cell(mode, form.name, form.output, (problems, split, ways), form.note)
 
     def _judge_start(self, mode: Mode, prompt: str, start: StartState) -> tuple[tuple[str, ...], str]:
-        problems, note = [], ""
-        openers = self.family.turn_openers
-        if not any(opener in prompt for opener in openers):
-            problems.append(
-                f"the prompt holds none of the turn openers that {self.family.name} knows "
-                f"({', '.join(map(repr, openers))}): is it a template of this family? Splitter takes turn_openers=[...]"
-            )
+        seen = Seen(mode, prompt, start)
+        plain = None
         if mode.base == "quotes":
-            plain = next(m for m in self.modes if m.name == "user")
-            other = start_state(self.prompt(plain), self.family)
-            if (other.kind, other.header) != (start.kind, start.header):
-                problems.append(f"a user who quotes markers turns the start from {other.kind} to {start.kind}")
-        if mode.go_on == "content" and not (start.kind == "content" and (start.answer_begun or start.body_begun)):
-            problems.append(f"the prompt ends inside the answer, but the start is {start.kind}")
-        if mode.go_on and mode.go_on != "content" and start.kind != "reasoning":
-            problems.append(f"the prompt ends inside the thought, but the start is {start.kind}")
-        if mode.asked == "off" and start.kind == "reasoning" and not mode.go_on:
-            note = "thinking was switched off, yet the prompt opens a block: the template ignores the switch"
+            plain = start_state(self.prompt(next(m for m in self.modes if m.name == "user")), self.family)
+        problems = list(start_problems(self.family, seen, plain))
+        note = switch_note(seen, [other for m in siblings(mode, self.modes) if (other := self._seen(m)) is not None])
         if self.by_ids and not problems:
             ids = encode(prompt, self.tokenizer)
             by_ids = start_state(None, self.family, prompt_token_ids=ids, tokenizer=self.tokenizer)
@@ -222,6 +229,14 @@ class Kit:
                 check_given_back(prompt, decoder(self.tokenizer)(ids), _REMEDY)
                 problems.append(f"read from token ids the start is {by_ids.kind}, from the text {start.kind}")
         return tuple(problems), note
+
+    def _seen(self, mode: Mode) -> Seen | None:
+        """Render a mode for comparison; None where the template refuses it."""
+        try:
+            prompt = self.prompt(mode)
+        except RenderError:
+            return None
+        return Seen(mode, prompt, start_state(prompt, self.family))
 
     def _check(self, start: StartState, output: Output) -> Checked:
         """Feed an output in every way; the same output from the same start is fed once for all modes."""
@@ -260,6 +275,11 @@ class Kit:
         tokens = tokenise(spell(output.script, self.tokenizer), self.tokenizer)
         check_given_back(output.text, "".join([token.text for token in tokens]), _REMEDY)
         return tokens
+
+
+def _cell(mode: Mode, column: str, output: Output, checked: Checked, note: str = "") -> Cell:
+    problems, split, ways = checked
+    return Cell(mode.name, column, problems, output.text, split, ways, note, (output.reasoning, output.content))
 
 
 def _in_ways(found: list[str], ways: int) -> str:

@@ -35,6 +35,7 @@ class Form(NamedTuple):
         thought: the thought it was rendered from, whether or not the template wrote it.
         said: what of the answer the prompt already held.
         note: what is worth knowing: a dropped thought, a prompt that is no prefix.
+        problem: why the turn is none of this family's; then there is nothing to split.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Form(NamedTuple):
     thought: str
     said: str
     note: str
+    problem: str = ""
 
     def put_back(self, renderer: Renderer, split: tuple[Piece, ...]) -> tuple[str, ...]:
         """Render the split's fields again; say what differs.
@@ -134,7 +136,13 @@ def _form(
     if name == CALL:
         if FUNCTION not in text or CITY not in text:
             return None
-        content = _said(family, text, mode) if family.grammar == "marker" else _slice(family, text)
+        at = 0 if not family.channels else text.find(_recipient(family))
+        if at < 0:
+            problem = (
+                f"the template writes the call without {_recipient(family)!r}, which names a tool in {family.name}"
+            )
+            return Form(name, prompt, Output(name, text), rendered, before, mode, thought, said, note, problem)
+        content = _slice(family, text, at) if family.channels else _said(family, text, mode)
     else:
         content = _said(family, text, mode)
         if content.strip() != answer.strip():
@@ -158,10 +166,12 @@ def _said(family: Family, text: str, mode: Mode) -> str:
     return lead[lead.rfind("\n") + 1 :] + visible
 
 
-def _slice(family: Family, text: str) -> str:
-    """Cut the tool slice out of a channel family's turn: its header, body and terminator."""
-    to = f"functions.{FUNCTION}" if family.grammar == "harmony" else FUNCTION
-    at = text.index(f"to={to}")
+def _recipient(family: Family) -> str:
+    return f"to=functions.{FUNCTION}" if family.grammar == "harmony" else f"to={FUNCTION}"
+
+
+def _slice(family: Family, text: str, at: int) -> str:
+    """Cut the tool slice whose recipient stands at `at` out of a channel family's turn: header, body, terminator."""
     begin = max(text.rfind("<|channel|>", 0, at), text.rfind("<|start|>", 0, at))
     if begin >= 0:
         return text[begin:]

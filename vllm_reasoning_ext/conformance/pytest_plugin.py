@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 MARK: Final = "reasoning_conformance"
 FIXTURE: Final = "reasoning_case"
+ARGUMENTS: Final = ("family", "template", "tokenizer")
+"""The marker's own; every other keyword is a variable of the template."""
+
 HELP: Final = (
     f"{MARK}(family, template, tokenizer=None, **variables): try the chat template against the family's parser; "
     f"the test takes the fixture {FIXTURE} and calls {FIXTURE}.check(). Paths are relative to the test file; "
@@ -62,32 +65,53 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     mark = metafunc.definition.get_closest_marker(MARK)
     if mark is None:
-        raise pytest.UsageError(f"{metafunc.definition.nodeid} takes {FIXTURE}: mark it with @pytest.mark.{HELP}")
-    kit, missing = _kit(metafunc.definition.path.parent, metafunc.definition.nodeid, *mark.args, **mark.kwargs)
+        raise _misused(metafunc, f"it takes {FIXTURE}: mark it with @pytest.mark.{HELP}")
+    kit = _kit(metafunc, *_named(metafunc, mark))
+    missing = kit.missing_ids() if kit.family.required else []
     if missing:
-        raise pytest.UsageError(
-            f"{metafunc.definition.nodeid}: the tokenizer has no single id for {', '.join(missing)}; "
-            "use the tokenizer the model came with"
+        raise _misused(
+            metafunc,
+            f"the tokenizer has no single id for {', '.join(missing)}; use the tokenizer the model came with",
         )
     cases = list(_cases(kit))
     metafunc.parametrize(FIXTURE, cases, ids=[f"{case.mode} | {case.output}" for case in cases])
 
 
-def _kit(
-    beside: Path, test: str, family: str, template: Any, tokenizer: Any = None, **variables: Any
-) -> tuple["Kit", list[str]]:
-    """Load what the marker names; a set-up fault is a usage error of the test."""
+def _misused(metafunc: pytest.Metafunc, problem: str) -> Exception:
+    """Make the error that pytest prints as it is, without a traceback through pytest and this plug-in."""
+    return pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: {problem}")
+
+
+def _named(metafunc: pytest.Metafunc, mark: pytest.Mark) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Tell the marker's own arguments from the template's variables."""
+    if len(mark.args) > len(ARGUMENTS):
+        raise _misused(metafunc, f"too many arguments without a name: {HELP}")
+    own = dict(zip(ARGUMENTS, mark.args, strict=False))
+    twice = next((name for name in own if name in mark.kwargs), None)
+    if twice is not None:
+        raise _misused(metafunc, f"{twice} is given twice: {HELP}")
+    own |= {name: value for name, value in mark.kwargs.items() if name in ARGUMENTS}
+    missing = next((name for name in ("family", "template") if name not in own), None)
+    if missing is not None:
+        raise _misused(metafunc, f"{missing} is missing: {HELP}")
+    return own, {name: value for name, value in mark.kwargs.items() if name not in ARGUMENTS}
+
+
+def _kit(metafunc: pytest.Metafunc, own: dict[str, Any], variables: dict[str, Any]) -> "Kit":
+    """Load what the marker names; a set-up fault is an error of the test."""
     from vllm_reasoning_ext.conformance.conform import Kit
     from vllm_reasoning_ext.conformance.render import read_template
     from vllm_reasoning_ext.conformance.tokenizers import load_tokenizer
 
+    beside, tokenizer = metafunc.definition.path.parent, own.get("tokenizer")
     try:
-        text, tokens = read_template(beside / template)
+        text, tokens = read_template(beside / own["template"])
         loaded = load_tokenizer(beside / tokenizer) if isinstance(tokenizer, str | Path) else tokenizer
-        kit = Kit(family, text, tokens, variables, loaded)
+        kit = Kit(own["family"], text, tokens, variables, loaded)
+        kit.renderer.check_read(variables, ARGUMENTS)
     except ValueError as error:  # a SetupError, or an unknown family
-        raise pytest.UsageError(f"{test}: {error}") from error
-    return kit, kit.missing_ids() if kit.family.required else []
+        raise _misused(metafunc, str(error)) from None
+    return kit
 
 
 def _cases(kit: "Kit") -> "list[ReasoningCase]":

@@ -1,8 +1,9 @@
 """Rendering a chat template as an engine does: through transformers, or through jinja2 with the same settings."""
 
+import difflib
 import importlib.util
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -48,6 +49,12 @@ def read_template(where: str | Path) -> tuple[str, dict[str, str]]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SetupError(f"cannot read the template {path}: {error}", str(path), "give a chat template") from error
+    if text.startswith("\ufeff"):
+        raise SetupError(
+            f"{path} begins with a UTF-8 byte order mark, which engines would write into every prompt",
+            str(path),
+            "save it as UTF-8 without one",
+        )
     if path.suffix == ".json":
         config = _json(text)
         return _chosen(config.get("chat_template")) or text, _tokens(config)
@@ -108,6 +115,25 @@ class Renderer:
         from jinja2 import meta
 
         return frozenset(meta.find_undeclared_variables(_environment().parse(self.template)))
+
+    def check_read(self, names: Iterable[str], others: Iterable[str] = ()) -> None:
+        """Check that the template reads some variables: a misspelled one would be tried in silence.
+
+        Args:
+            names: the variables that were set.
+            others: further words that may have been meant, to suggest.
+
+        Raises:
+            SetupError: it does not read one of them.
+        """
+        read = sorted(self.variables() - {"messages", "tools", "add_generation_prompt"})
+        for name in names:
+            if name not in read:
+                near = difflib.get_close_matches(name, [*others, *read], n=1)
+                hint = f"did you mean {near[0]}? " if near else ""
+                raise SetupError(
+                    f"the template reads no variable {name}", name, f"{hint}it reads {', '.join(read) or 'none'}"
+                )
 
     def render(
         self,

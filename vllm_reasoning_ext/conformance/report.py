@@ -8,8 +8,15 @@ from xml.etree import ElementTree
 
 from vllm_reasoning_ext._version import __version__
 from vllm_reasoning_ext.conformance.conform import COLUMNS, Cell, Row
+from vllm_reasoning_ext.conformance.tokenizers import without_ids
+from vllm_reasoning_ext.core.families import get_family
 
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def counted(number: int, thing: str) -> str:
+    """Write a number and what it counts: "1 mode", "2 modes"."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 class Report(NamedTuple):
@@ -21,8 +28,9 @@ class Report(NamedTuple):
         tokenizer: the tokenizer's path, "" for none.
         kwargs: the variables set for every mode.
         through: what rendered: "transformers 5.0", "jinja2 3.1".
-        missing: control tokens that the tokenizer should have as single ids and has not.
+        missing: markers that the tokenizer should have as single ids and has not.
         rows: the modes.
+        date: when it was made, as it is to be shown.
     """
 
     family: str
@@ -32,6 +40,7 @@ class Report(NamedTuple):
     through: str
     missing: tuple[str, ...]
     rows: Sequence[Row]
+    date: str = ""
 
     @property
     def cells(self) -> list[Cell]:
@@ -57,9 +66,37 @@ class Report(NamedTuple):
         return [row for row in self.rows if row.start is None]
 
     @property
+    def unserved(self) -> tuple[str, ...]:
+        """The missing markers, if the family cannot be told apart without them (as `doctor` judges it)."""
+        return self.missing if self.missing and self._without_ids[0] else ()
+
+    @property
+    def missing_note(self) -> str:
+        """What it means that markers are missing; "" where none is."""
+        return self._without_ids[1] if self.missing else ""
+
+    @property
+    def missing_remedy(self) -> str:
+        """What to do about missing markers; "" where none is."""
+        return self._without_ids[2] if self.missing else ""
+
+    @property
+    def _without_ids(self) -> tuple[bool, str, str]:
+        return without_ids(get_family(self.family), self.missing)
+
+    @property
+    def notes(self) -> list[list[Cell]]:
+        """The cells with a note, those of one output with the same note together."""
+        kinds: dict[tuple[str, str], list[Cell]] = {}
+        for cell in self.cells:
+            if cell.note:
+                kinds.setdefault((cell.output, cell.note), []).append(cell)
+        return list(kinds.values())
+
+    @property
     def right(self) -> bool:
-        """Whether everything agrees: nothing failed, something was tried, no control token is missing."""
-        return not self.wrong and bool(self.cells) and not self.missing
+        """Whether everything agrees: nothing failed, something was tried, no marker is missing that must be there."""
+        return not self.wrong and bool(self.cells) and not self.unserved
 
     @property
     def columns(self) -> list[str]:
@@ -69,12 +106,19 @@ class Report(NamedTuple):
 
     def summary(self) -> str:
         """Say the result in one line."""
-        ways = sum(cell.ways for cell in self.cells)
         rendered = len(self.rows) - len(self.refused)
-        return (
-            f"{len(self.cells) - len(self.wrong)} of {len(self.cells)} cells right in {rendered} modes "
-            f"({ways} replays), {len(self.refused)} modes refused by the template"
-        )
+        refused = f"{counted(len(self.refused), 'mode')} refused by the template"
+        lacks = f"{counted(len(self.unserved), 'control token')} missing in the tokenizer; " if self.unserved else ""
+        if not self.cells:
+            return f"{lacks}nothing could be tried: {refused}"
+        ways = counted(sum(cell.ways for cell in self.cells), "replay")
+        right = len(self.cells) - len(self.wrong)
+        told = [
+            f"{right} of {counted(len(self.cells), 'cell')} right in {counted(rendered, 'mode')} ({ways})",
+            refused,
+            counted(len(self.notes), "note"),
+        ]
+        return lacks + ", ".join(told)
 
     def command(self, cell: Cell) -> str:
         """Write the command that tries one cell again."""
@@ -98,6 +142,9 @@ def as_data(report: Report) -> dict[str, Any]:
         "right": report.right,
         "summary": report.summary(),
         "missing_control_tokens": list(report.missing),
+        "missing_is_wrong": bool(report.unserved),
+        "date": report.date or None,
+        "notes": len(report.notes),
         "modes": [_mode(report, row) for row in report.rows],
     }
 
@@ -119,11 +166,21 @@ def _mode(report: Report, row: Row) -> dict[str, Any]:
                 "text": cell.text,
                 "split": [list(piece) for piece in cell.split],
                 "ways": cell.ways,
-                **({"reproduce": report.command(cell)} if cell.problems else {}),
+                **(_told(report, cell) if cell.problems else {}),
             }
             for cell in row.cells.values()
         ],
     }
+
+
+def _told(report: Report, cell: Cell) -> dict[str, Any]:
+    """Give what a wrong cell has beside the others: the command, and both splits where one was expected."""
+    told: dict[str, Any] = {"reproduce": report.command(cell)}
+    if cell.expected is not None:
+        names = ("reasoning", "content")
+        told |= {"expected": dict(zip(names, cell.expected, strict=True))}
+        told |= {"actual": dict(zip(names, cell.actual, strict=True))}
+    return told
 
 
 def as_junit(report: Report) -> str:
@@ -133,9 +190,9 @@ def as_junit(report: Report) -> str:
         "testsuite",
         name=_clean(f"conform {report.family} {report.template}"),
         tests=str(len(cells) + len(refused) + len(report.missing)),
-        failures=str(len(report.wrong) + len(report.missing)),
+        failures=str(len(report.wrong) + len(report.unserved)),
         errors="0",
-        skipped=str(len(refused)),
+        skipped=str(len(refused) + len(report.missing) - len(report.unserved)),
     )
     for name, kind, lines in _cases(report):
         case = ElementTree.SubElement(suite, "testcase", classname=f"conform.{report.family}", name=_clean(name))
@@ -147,7 +204,8 @@ def as_junit(report: Report) -> str:
 
 def _cases(report: Report) -> Iterator[tuple[str, str, list[str]]]:
     for marker in report.missing:
-        yield f"control token {marker}", "failure", [f"the tokenizer has no single id for {marker}"]
+        lines = [report.missing_note, f"remedy: {report.missing_remedy}"]
+        yield f"control token {marker}", "failure" if report.unserved else "skipped", lines
     for row in report.rows:
         if row.start is None:
             yield row.mode.name, "skipped", [f"the template refuses this mode: {row.refused}"]

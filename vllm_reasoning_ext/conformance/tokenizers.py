@@ -2,7 +2,7 @@
 
 import importlib.util
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +106,36 @@ def control_ids(family: Family, tokenizer: Any) -> dict[str, int]:
     return {
         text: number for text, number in marker_ids(family, tokenizer).items() if encode(text, tokenizer) == [number]
     }
+
+
+def missing_markers(family: Family, ids: Mapping[str, int]) -> list[str]:
+    """List the markers that begin or end a block and have no id; see `without_ids` for what follows from it."""
+    return [marker for marker in family.boundaries if marker not in ids]
+
+
+def without_ids(family: Family, missing: Sequence[str]) -> tuple[bool, str, str]:
+    """Say what it means that a tokenizer lacks markers; every command gives this one answer.
+
+    Args:
+        family: the family.
+        missing: its markers without an id, at least one.
+
+    Returns:
+        whether the family cannot be served so, what is wrong, and the remedy.
+    """
+    lacks = f"the tokenizer has no single id for {', '.join(missing)}"
+    if family.required:
+        return (
+            True,
+            f"{lacks}; {family.name} cannot be told apart without",
+            "serve with the tokenizer the model was trained with (the engine's own --tokenizer; in SGLang "
+            "--tokenizer-path), or with the parser of the model's own family",
+        )
+    return (
+        False,
+        f"{lacks}: the text decides, and a marker that the model quotes cannot be told from a real one",
+        "serve with the tokenizer the model was trained with, if this is not it; nothing else is needed",
+    )
 
 
 def encode(text: str, tokenizer: Any) -> list[int]:
