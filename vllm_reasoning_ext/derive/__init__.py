@@ -1,0 +1,1 @@
+"""A family record read from a chat template, and the choice that `auto` makes (SPEC section 8)."""
