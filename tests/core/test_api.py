@@ -25,11 +25,12 @@ from vllm_reasoning_ext import (
 from vllm_reasoning_ext.conformance.char_tokenizer import CharTokenizer
 from vllm_reasoning_ext.core.families import get_family, infer_by_name, names
 from vllm_reasoning_ext.core.reading.markers import MarkerSet
+from vllm_reasoning_ext.core.record import Tool
 
 CORE = Path(package.__file__).parent / "core"
 
 
-@pytest.mark.parametrize("file", sorted(CORE.glob("*.py")), ids=lambda file: file.name)
+@pytest.mark.parametrize("file", sorted(CORE.rglob("*.py")), ids=lambda file: file.name)
 def test_core_imports_the_standard_library_only(file: Path) -> None:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -98,6 +99,8 @@ def test_a_delta_is_its_events() -> None:
         ({"family": "inline", "unclosed": "up"}, "unclosed='up' is unknown"),
         ({"family": "inline", "tags": [("a",)]}, "is no tag pair"),
         ({"family": "qwen3", "prompt_token_ids": [1]}, "need a tokenizer"),
+        ({"family": "inline", "prompt": "x"}, "prompt: 'inline' reads tags in the output alone"),
+        ({"family": "inline", "tools": False, "turn_openers": ("a",)}, "tools, turn_openers: 'inline'"),
     ],
 )
 def test_misuse_names_the_remedy(options: dict[str, object], words: str) -> None:
@@ -115,6 +118,19 @@ def test_the_floor_says_that_it_happened() -> None:
     assert not splitter.feed("")
     assert not splitter.finish("stop")
     assert not splitter.floored
+
+
+def test_a_delta_belongs_to_who_asked_for_it() -> None:
+    """What one caller does to the delta that it was given shows nowhere else."""
+    splitter = Splitter("qwen3")
+    empty = splitter.feed("")
+    empty.content = "changed"
+    assert splitter.feed("").content == Splitter("qwen3").feed("").content == ""
+
+
+def test_one_further_turn_opener_may_be_a_string() -> None:
+    assert Splitter("qwen3", prompt="q<asst><think>", turn_openers="<asst>").start.kind == "reasoning"
+    assert package.start_state("<asst><think>x", "qwen3", turn_openers="<asst>").body_begun
 
 
 def test_inline_is_no_family() -> None:
@@ -147,6 +163,14 @@ def test_a_family_is_one_record() -> None:
         ({"opener": ""}, "two different markers"),
         ({"closer": "<think>"}, "two different markers"),
         ({"call_shapes": ()}, "needs call_shapes"),
+        ({"name": "own", "turn_openers": "<asst>"}, r"turn_openers must be a tuple, e\.g\. \('<asst>',\)"),
+        ({"name": "own", "opener": ("<a>",)}, "opener must be a string"),
+        ({"name": "own_ext"}, "'_ext' is what engines"),
+        ({"name": "own", "tool_marker": "<think>"}, "tool_marker '<think>' is an opener or closer"),
+        ({"name": "own", "opener": "</thi"}, "'</thi' begins the marker '</think>'"),
+        ({"name": "own", "more_pairs": (("<x>", "<x>"),)}, "opener and closer are '<x>'"),
+        ({"name": "own", "more_pairs": (("<x>", ""),)}, "two different markers"),
+        ({"name": "own", "more_tools": (Tool("<x>", ()),)}, "a Tool needs a marker and shapes"),
         ({"name": "inline"}, "is taken"),
         ({"name": "own", "aliases": ("gpt-oss",)}, "is taken"),
         ({"name": "own", "aliases": ("qwen3",)}, "is taken"),

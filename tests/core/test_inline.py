@@ -103,7 +103,8 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
 
 def run(chunks: Iterable[str], options: dict[str, Any]) -> list[Event]:
     inline = Inline(**options)
-    return [event for chunk in chunks for event in inline.feed(chunk)] + list(inline.finish())
+    deltas = [*map(inline.feed, chunks), inline.finish()]
+    return [event for delta in deltas for event in delta.events]
 
 
 def shown(events: Iterable[Event]) -> tuple[str, str]:
@@ -172,7 +173,7 @@ def test_a_streamed_text_is_held_no_longer_than_a_tag_or_a_blank_run(text: str, 
     fed = given_out = ""
     for character in text:
         fed += character
-        given_out += "".join(event.text for event in inline.feed(character) if not event.synthetic)
+        given_out += "".join(event.text for event in inline.feed(character).events if not event.synthetic)
         held = fed[len(given_out) :]
         assert len(held.lstrip()) < max(len(opener) for opener, _ in DEFAULT_TAGS)
 

@@ -46,7 +46,9 @@ _MUSE: Final = {
     "<|finetune_right_pad|>": 200018, "<|start|>": 200022, "<|message|>": 200023,
 }  # fmt: skip
 _DEEPSEEK_ENDS: Final = {"<｜begin▁of▁sentence｜>": 0, "<｜end▁of▁sentence｜>": 1}
-_DEEPSEEK_ROLES: Final = {"<｜User｜>": 128803, "<｜Assistant｜>": 128804}
+_DEEPSEEK_ROLES: Final = {
+    "<｜User｜>": 128803, "<｜Assistant｜>": 128804, "<｜tool▁outputs▁end｜>": 128811, "<｜tool▁output▁end｜>": 128813,
+}  # fmt: skip
 _MINIMAX_TURNS: Final = {"]~b]": 200019, "[e~[": 200020, "]~!b[": 200034}
 
 VOCABULARIES: Final[dict[str, Vocabulary]] = {

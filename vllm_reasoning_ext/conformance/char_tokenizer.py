@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from vllm_reasoning_ext.core.families import get_family
+from vllm_reasoning_ext.core.start import anchor
 
 FIRST_CONTROL_ID: Final = 0x200000
 """Ids below are code points."""
@@ -33,7 +34,8 @@ class CharTokenizer:
         """Build the tokenizer of a family: a marker that real tokenizers write in pieces is in pieces here."""
         record = get_family(name)
         in_pieces = dict(record.parts)
-        return cls(text for text in record.control if text not in in_pieces)
+        turns = filter(None, map(anchor, record.turn_openers))
+        return cls(text for text in dict.fromkeys((*record.control, *turns)) if text not in in_pieces)
 
     def convert_tokens_to_ids(self, token: str) -> int | None:
         """Look a control token up; None for anything else."""

@@ -105,11 +105,14 @@ CALLS: Final = {
 def _marker(family: Family, start: StartState, end: str) -> Iterator[Output]:
     opener, closer = family.opener, family.closer
     call = CALLS.get(family.name, "")
+    # Control tokens are never shown, so a model that names them spells them from ordinary ones; only ids tell.
+    only_ids = family.control_markers
     named = f"Write {opener} first, {closer} last."
+    names = f"Write ‹{opener}› first, ‹{closer}› last." if only_ids else named
     answer = Output("answer", ANSWER + end, "", ANSWER)
     if start.kind == "content":
         yield answer
-        yield Output("answer names markers", named + end, "", named)
+        yield Output("answer names markers", names + end, "", named, ids=only_ids)
         if call and not start.answer_begun:
             yield Output("call", call + end, "", call)
         if start.answer_begun:
@@ -124,10 +127,12 @@ def _marker(family: Family, start: StartState, end: str) -> Iterator[Output]:
     begin = label if inside else opener + (family.label or "\n")
     yield Output("thought, answer", f"{begin}{THOUGHT}\n{closer}\n\n{ANSWER}{end}", THOUGHT, ANSWER)
     yield Output("cut in the thought", begin + THOUGHT, THOUGHT, "", finish="length")
-    yield Output("answer names markers", f"{begin}{THOUGHT}\n{closer}\n\n{named}{end}", THOUGHT, named)
+    answered = f"{begin}{THOUGHT}\n{closer}\n\n{names}{end}"
+    yield Output("answer names markers", answered, THOUGHT, named, ids=only_ids)
     quoted = f"It ends at ‹{closer}›, they say."
     plain = QUOTED.sub(r"\1", quoted)
-    yield Output("quoted markers", f"{begin}{quoted}\n{closer}\n\n{plain}{end}", plain, plain, ids=True)
+    said = quoted if only_ids else plain
+    yield Output("quoted markers", f"{begin}{quoted}\n{closer}\n\n{said}{end}", plain, plain, ids=True)
     if not start.body_begun:
         lines = "\n  indented\nline\n\n"
         yield Output("blanks", f"{begin}{lines}{closer}\n\n    code{end}", "  indented\nline", "    code")

@@ -11,12 +11,15 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 
 from vllm_reasoning_ext.core.events import REASONING, Event
-from vllm_reasoning_ext.core.families import Family, get_family
-from vllm_reasoning_ext.core.grammar.contract import make_grammar
+from vllm_reasoning_ext.core.families import get_family
+from vllm_reasoning_ext.core.grammar.choose import make_grammar
+from vllm_reasoning_ext.core.grammar.roles import only_real
 from vllm_reasoning_ext.core.grammar.sink import Sink
-from vllm_reasoning_ext.core.reading.ids import Decode, IdTrack, make_plan
+from vllm_reasoning_ext.core.reading.decode import Decode
+from vllm_reasoning_ext.core.reading.ids import IdTrack, make_plan
 from vllm_reasoning_ext.core.reading.lexer import Lexer
 from vllm_reasoning_ext.core.reading.markers import marker_set
+from vllm_reasoning_ext.core.record import Family
 from vllm_reasoning_ext.core.state import StartState
 
 _WAITING = 160
@@ -62,10 +65,9 @@ class ReasoningTokenCounter:
         self._grammar = make_grammar(record, start, self._sink, tools)
         markers = marker_set(record.markers)
         track = IdTrack(markers, make_plan(record, marker_ids), self._decode) if marker_ids else None
-        self._lexer = Lexer(markers, self._grammar, track, only_real=frozenset(record.end_of_sequence))
+        self._lexer = Lexer(markers, self._grammar, track, only_real=only_real(record))
         # A marker that is no single token hides among ordinary ids: then every id has to be read.
-        boundaries = record.required or (record.opener, record.closer)
-        self._skips = all(marker in marker_ids for marker in boundaries)
+        self._skips = all(marker in marker_ids for marker in record.boundaries)
         self._waiting: deque[int] = deque()
         self._open: deque[list[int]] = deque()  # tokens read: characters not decided yet, 1 if any was reasoning
         self._done = 0

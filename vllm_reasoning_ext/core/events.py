@@ -27,12 +27,17 @@ class Event(NamedTuple):
         text: the characters, exactly as fed; or, when `synthetic`, as added by the splitter.
         synthetic: True for text the model did not write (a joiner, a terminator a tool parser needs).
         recipient: of a TOOL event in a channel grammar, the tool it is addressed to.
+        begins: of a TOOL event, True where a tool slice begins.
+        ends: of a TOOL event, True where the slice ends by itself: at its closing tag or terminator, or because the
+            next header begins (then an event without text may tell it). A slice that something else cut has no end.
     """
 
     kind: Kind
     text: str
     synthetic: bool = False
     recipient: str | None = None
+    begins: bool = False
+    ends: bool = False
 
 
 class Delta:

@@ -1,235 +1,27 @@
-"""The model families: one data record each, and their names (SPEC section 5, markers: format documentation)."""
+"""The families by name, how one is looked up and how one is added (SPEC sections 3 and 5)."""
 
 import difflib
 import re
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Final, Literal
+from dataclasses import fields, replace
+from typing import Final
 
-Grammar = Literal["marker", "harmony", "atem"]
+from vllm_reasoning_ext.core.builtin import SEVEN
+from vllm_reasoning_ext.core.record import Family, MarkerPair, Part, Shape, Tool
 
-BLANKS: Final = "blanks"
-ONE_SPACE: Final = "one space"
-NAME: Final = "name"
+__all__ = [
+    "FAMILIES",
+    "Family",
+    "MarkerPair",
+    "Part",
+    "Shape",
+    "Tool",
+    "get_family",
+    "infer_by_name",
+    "names",
+    "register_family",
+]
 
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A piece of a call's beginning that is not literal text: blanks, one optional space, or a name."""
-
-    what: str
-
-
-Shape = tuple[str | Part, ...]
-"""How a call begins right after its tool marker: literal text and parts, in order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """Everything the core knows of one family; a new `<think>`-like family is one new record.
-
-    Attributes:
-        name: the parser name (`--reasoning-parser NAME`).
-        grammar: "marker" (an opener and a closer), "harmony" or "atem" (channels).
-        aliases: further parser names of the same record.
-        opener, closer: the block's markers (marker grammar).
-        label: text that may follow the opener and is part of it (gemma4).
-        always_open: without any prompt evidence the output starts inside the block.
-        turn_openers: texts after which the assistant's turn begins in a rendered prompt.
-        tool_marker: what a tool call begins with.
-        call_shapes: what must follow the tool marker for a call to be possible.
-        tool_closers: a call's closing tags; `{name}` stands for the literal that its shape began with.
-        parts: of a marker that is several tokens, those of its pieces that are control tokens.
-        end_of_sequence: texts that are no output when they stand at the very end.
-        required: control tokens without which the family cannot be told apart (channel grammars).
-        reasoning_start_str, reasoning_end_str: what an engine's thinking budget looks for and forces.
-    """
-
-    name: str
-    grammar: Grammar = "marker"
-    aliases: tuple[str, ...] = ()
-    opener: str = ""
-    closer: str = ""
-    label: str = ""
-    always_open: bool = False
-    turn_openers: tuple[str, ...] = ()
-    tool_marker: str = ""
-    call_shapes: tuple[Shape, ...] = ()
-    tool_closers: tuple[str, ...] = ()
-    parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    end_of_sequence: tuple[str, ...] = ()
-    required: tuple[str, ...] = ()
-    reasoning_start_str: str = ""
-    reasoning_end_str: str = ""
-
-    def __hash__(self) -> int:
-        # Records are dictionary keys on every request's path; the names tell them apart.
-        return hash(self.name)
-
-    @property
-    def markers(self) -> tuple[str, ...]:
-        """Every spelling that the splitter looks for in the output."""
-        return _markers(self)
-
-    @property
-    def closing(self) -> tuple[str, ...]:
-        """Markers that end something; an engine may trim the text of one as a stop token."""
-        return _closing(self)
-
-    @property
-    def control(self) -> tuple[str, ...]:
-        """Every spelling that may be one control token in a tokenizer of the family."""
-        return _control(self)
-
-
-@lru_cache(maxsize=64)
-def _markers(record: Family) -> tuple[str, ...]:
-    found = [record.opener, record.closer, record.tool_marker, *record.tool_closers, *record.required]
-    return tuple(dict.fromkeys(m for m in [*found, *record.end_of_sequence] if m))
-
-
-@lru_cache(maxsize=64)
-def _closing(record: Family) -> tuple[str, ...]:
-    opening = ("<|start|>", "<|channel|>", "<|message|>", "<|constrain|>")
-    found = [record.closer, *(m for m in record.required if m not in opening), *record.end_of_sequence]
-    return tuple(m for m in found if m)
-
-
-@lru_cache(maxsize=64)
-def _control(record: Family) -> tuple[str, ...]:
-    pieces = [piece for _, pieces in record.parts for piece in pieces]
-    return tuple(dict.fromkeys([*record.markers, *pieces]))
-
-
-_SPACE, _BLANKS, _NAME = Part(ONE_SPACE), Part(BLANKS), Part(NAME)
-
-_CHATML: Final = "<|im_start|>assistant\n"
-_GLM: Final = "<|assistant|>"
-_MINIMAX: Final = "]~b]ai\n"
-# DeepSeek's V3.2 renders tool results without a new assistant token, V3.1 ends them with a token of their own.
-_DEEPSEEK: Final = (
-    "<｜Assistant｜>",
-    "</function_results>",
-    "<｜tool▁output▁end｜>",
-    "<｜tool▁outputs▁end｜>",
-)
-_DSML: Final = "｜DSML｜"
-_DSML_NAMES: Final = ("function_calls", "tool_calls", "calls", "invoke")
-_M3: Final = "]<]minimax[>["
-
-_RECORDS: Final = (
-    Family(
-        name="deepseekv32",
-        opener="<think>",
-        closer="</think>",
-        always_open=True,
-        turn_openers=_DEEPSEEK,
-        tool_marker=f"<{_DSML}",
-        call_shapes=(
-            (_SPACE, "function_calls>"),
-            (_SPACE, "tool_calls>"),
-            (_SPACE, "calls>"),
-            (_SPACE, "invoke "),
-        ),
-        tool_closers=tuple(f"</{_DSML}{space}{name}>" for name in _DSML_NAMES for space in ("", " ")),
-        parts=(
-            (f"<{_DSML}", (_DSML,)),
-            *((f"</{_DSML}{space}{name}>", (_DSML,)) for name in _DSML_NAMES for space in ("", " ")),
-        ),
-        end_of_sequence=("<｜end▁of▁sentence｜>",),
-        reasoning_start_str="<think>",
-        reasoning_end_str="</think>",
-    ),
-    Family(
-        name="qwen3",
-        aliases=("glm",),
-        opener="<think>",
-        closer="</think>",
-        turn_openers=(_CHATML, _GLM, _MINIMAX, *_DEEPSEEK),
-        tool_marker="<tool_call>",
-        call_shapes=(
-            (_BLANKS, "{", _BLANKS, '"'),
-            (_BLANKS, "<function="),
-            (_BLANKS, _NAME, _BLANKS, "<arg_key>"),
-            (_BLANKS, _NAME, _BLANKS, "</tool_call>"),
-        ),
-        tool_closers=("</tool_call>",),
-        end_of_sequence=("<|im_end|>", "<|endoftext|>", "<｜end▁of▁sentence｜>"),
-        reasoning_start_str="<think>",
-        reasoning_end_str="</think>",
-    ),
-    Family(
-        name="minimax",
-        opener="<think>",
-        closer="</think>",
-        always_open=True,
-        turn_openers=(_MINIMAX,),
-        tool_marker="<minimax:tool_call>",
-        call_shapes=((_BLANKS, "<invoke name="),),
-        tool_closers=("</minimax:tool_call>",),
-        end_of_sequence=("[e~[",),
-        reasoning_start_str="<think>",
-        reasoning_end_str="</think>",
-    ),
-    Family(
-        name="minimax_m3",
-        opener="<mm:think>",
-        closer="</mm:think>",
-        turn_openers=(_MINIMAX,),
-        tool_marker=f"{_M3}<tool_call>",
-        call_shapes=((_BLANKS, f"{_M3}<invoke name="),),
-        tool_closers=(f"{_M3}</tool_call>",),
-        parts=(
-            (f"{_M3}<tool_call>", (_M3, "<tool_call>")),
-            (f"{_M3}</tool_call>", (_M3, "</tool_call>")),
-        ),
-        end_of_sequence=("[e~[",),
-        reasoning_start_str="<mm:think>",
-        reasoning_end_str="</mm:think>",
-    ),
-    Family(
-        name="gemma4",
-        opener="<|channel>",
-        closer="<channel|>",
-        label="thought\n",
-        turn_openers=("<|turn>model\n", "<tool_response|>"),
-        tool_marker="<|tool_call>",
-        call_shapes=((_BLANKS, "call:"),),
-        tool_closers=("<tool_call|>",),
-        end_of_sequence=("<turn|>", "<eos>", "<|tool_response>"),
-        reasoning_start_str="<|channel>thought\n",
-        reasoning_end_str="<channel|>",
-    ),
-    Family(
-        name="gpt_oss",
-        grammar="harmony",
-        aliases=("gpt-oss",),
-        turn_openers=("<|start|>",),
-        required=(
-            "<|start|>",
-            "<|channel|>",
-            "<|message|>",
-            "<|constrain|>",
-            "<|end|>",
-            "<|return|>",
-            "<|call|>",
-        ),
-        end_of_sequence=("<|endoftext|>",),
-        reasoning_start_str="<|channel|>analysis<|message|>",
-        reasoning_end_str="<|end|>",
-    ),
-    Family(
-        name="muse_glimmer",
-        grammar="atem",
-        turn_openers=("<|start|>",),
-        required=("<|start|>", "<|message|>", "<|eom|>", "<|eot|>"),
-        end_of_sequence=("<|end_of_text|>",),
-        reasoning_start_str=" to=self<|message|>",
-        reasoning_end_str="<|eom|>",
-    ),
-)
-
-FAMILIES: Final[dict[str, Family]] = {record.name: record for record in _RECORDS}
+FAMILIES: Final[dict[str, Family]] = {record.name: record for record in SEVEN}
 """The families by name; `register_family` adds to it."""
 
 
@@ -259,33 +51,73 @@ def get_family(name: str) -> Family:
 
 
 def register_family(record: Family) -> Family:
-    """Add a marker family at run time (SPEC section 3).
+    """Add a marker family at run time (SPEC section 3, 5.5).
 
     Args:
         record: the new family; `dataclasses.replace` of an existing record is the short way to one.
 
     Returns:
-        the record as registered, its budget strings filled in.
+        the record as registered, its budget strings filled in. The same record may be registered again.
 
     Raises:
-        ValueError: it is no marker family, lacks a marker, or its name is taken by another record.
+        ValueError: it cannot work, or its name is taken by another record; the message names field and remedy.
     """
-    if record.grammar != "marker":
-        raise ValueError(f"{record.name!r}: only marker families can be registered; use grammar='marker'.")
-    if not (record.name and record.opener and record.closer) or record.opener == record.closer:
-        raise ValueError(f"{record.name!r}: a marker family needs a name and two different markers.")
-    if record.tool_marker and not (record.call_shapes and record.tool_closers):
-        raise ValueError(f"{record.name!r}: a tool_marker needs call_shapes and tool_closers beside it.")
+    check_record(record)
     filled = replace(
         record,
         reasoning_start_str=record.reasoning_start_str or record.opener,
         reasoning_end_str=record.reasoning_end_str or record.closer,
     )
+    if FAMILIES.get(record.name) == filled:
+        return FAMILIES[record.name]
     for name in (record.name, *record.aliases):
-        if name == "inline" or (name in names() and FAMILIES.get(record.name) != filled):
-            raise ValueError(f"the family name {name!r} is taken; choose another.")
+        if name == "inline" or name in names():
+            raise ValueError(f"the family name {name!r} is taken by another record; choose another.")
+        if name.endswith("_ext"):
+            raise ValueError(f"name {name!r}: '_ext' is what engines' registries add; choose a name without it.")
     FAMILIES[record.name] = filled
     return filled
+
+
+def check_record(record: Family) -> None:
+    """Refuse a record that no output could be split by.
+
+    Raises:
+        ValueError: the message names the field and the remedy.
+    """
+    name = record.name
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if isinstance(value, str) != isinstance(field.default, str) and field.name != "name":
+            wanted = "a string" if isinstance(field.default, str) else "a tuple"
+            hint = f", e.g. ({value!r},)" if isinstance(value, str) else ""
+            raise ValueError(f"{name!r}: {field.name} must be {wanted}{hint}, not {value!r}.")
+    if record.grammar != "marker":
+        raise ValueError(f"{name!r}: only marker families can be registered; use grammar='marker'.")
+    if not name or not record.opener or not all(opener and closer for opener, closer in record.pairs):
+        raise ValueError(f"{name!r}: a marker family needs a name and two different markers, opener and closer.")
+    if record.tool_marker and not record.call_shapes:
+        raise ValueError(f"{name!r}: a tool_marker needs call_shapes beside it: how its calls begin.")
+    _check_markers(record)
+
+
+def _check_markers(record: Family) -> None:
+    openers = {opener for opener, _ in record.pairs}
+    for opener, closer in record.pairs:
+        if opener == closer:
+            raise ValueError(f"{record.name!r}: a pair needs two different markers; opener and closer are {opener!r}.")
+    for tool in record.tools:
+        if not tool.marker or not tool.shapes:
+            raise ValueError(f"{record.name!r}: more_tools: a Tool needs a marker and shapes.")
+        if tool.marker in openers or tool.marker in {closer for _, closer in record.pairs}:
+            raise ValueError(f"{record.name!r}: the tool_marker {tool.marker!r} is an opener or closer as well.")
+    for marker in record.markers:
+        longer = next((m for m in record.markers if m != marker and m.startswith(marker)), None)
+        if longer is not None:
+            raise ValueError(
+                f"{record.name!r}: the marker {marker!r} begins the marker {longer!r}, so what it is would depend on "
+                "how the output is cut; leave one of them out."
+            )
 
 
 # Order matters: a special case stands before the family it is a case of. Every pattern of a row must match.

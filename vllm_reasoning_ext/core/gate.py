@@ -4,13 +4,16 @@ It reads the same family records as the splitter and decodes nothing but headers
 every step.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from vllm_reasoning_ext.core.events import CONTENT, REASONING, Kind
-from vllm_reasoning_ext.core.families import Family, get_family
-from vllm_reasoning_ext.core.grammar import atem, harmony
-
-Decode = Callable[[list[int]], str]
+from vllm_reasoning_ext.core.events import Kind
+from vllm_reasoning_ext.core.families import get_family
+from vllm_reasoning_ext.core.grammar.atem import MESSAGE, START
+from vllm_reasoning_ext.core.grammar.choose import channels_of
+from vllm_reasoning_ext.core.grammar.contract import Channels
+from vllm_reasoning_ext.core.grammar.roles import roles_of
+from vllm_reasoning_ext.core.reading.decode import Decode
+from vllm_reasoning_ext.core.record import Family
 
 HEADER_IDS = 160
 """Token ids of a header that are looked at: a header's span in characters is no longer, and an id is one at least."""
@@ -40,62 +43,51 @@ def reasoning_ended(
     """
     record = get_family(family) if isinstance(family, str) else family
     new = list(delta_ids)
-    if record.grammar == "marker":
-        closer = marker_ids.get(record.closer)
-        if closer is not None:
-            return closer in new
-        return decode is not None and _spelled(record.closer, ids, len(new), decode)
-    message = marker_ids.get(atem.MESSAGE)
+    channels = channels_of(record)
+    if channels is None:
+        return _closed(record, ids, new, marker_ids, decode)
+    message = marker_ids.get(MESSAGE)
     if message is None or decode is None or message not in new:
         return False
     first = max(len(ids) - len(new), 0)
     return any(
-        _opens_answer(record, ids, index, marker_ids, decode)
+        _body_kind(channels, ids, index, marker_ids, decode) in channels.answers
         for index in range(first, len(ids))
         if ids[index] == message
     )
 
 
-def _spelled(closer: str, ids: Sequence[int], new: int, decode: Decode) -> bool:
-    """Look for a closer that the tokenizer has no single id for, ending inside the new ids."""
-    tail = list(ids[-(new + len(closer)) :])
-    before = decode(tail[: len(tail) - new])
-    return decode(tail).count(closer) > before.count(closer)
-
-
-def _opens_answer(
-    record: Family, ids: Sequence[int], index: int, marker_ids: Mapping[str, int], decode: Decode
+def _closed(
+    record: Family, ids: Sequence[int], new: Sequence[int], marker_ids: Mapping[str, int], decode: Decode | None
 ) -> bool:
-    """Tell whether the `<|message|>` at `index` begins a body that is no reasoning."""
+    """Tell whether the new ids hold a marker that ends a block of a marker family."""
+    roles = roles_of(record)
+    for marker in roles.closers | roles.answer_openers:
+        number = marker_ids.get(marker)
+        if number is not None:
+            if number in new:
+                return True
+        elif decode is not None and _spelled(marker, ids, len(new), decode):
+            return True
+    return False
+
+
+def _spelled(marker: str, ids: Sequence[int], new: int, decode: Decode) -> bool:
+    """Look for a marker that the tokenizer has no single id for, ending inside the new ids."""
+    tail = list(ids[-(new + len(marker)) :])
+    before = decode(tail[: len(tail) - new])
+    return decode(tail).count(marker) > before.count(marker)
+
+
+def _body_kind(
+    channels: Channels, ids: Sequence[int], index: int, marker_ids: Mapping[str, int], decode: Decode
+) -> Kind | None:
+    """Say what begins at the `<|message|>` at `index`; None where it begins nothing."""
     by_id = {number: text for text, number in marker_ids.items()}
     at = index
-    inner = (harmony.CHANNEL, harmony.CONSTRAIN) if record.grammar == "harmony" else ()
-    while at > 0 and index - at < HEADER_IDS and by_id.get(ids[at - 1], "") in ("", *inner):
+    while at > 0 and index - at < HEADER_IDS and by_id.get(ids[at - 1], "") in ("", *channels.inner):
         at -= 1
     before = by_id.get(ids[at - 1]) if at else None
     header = decode(list(ids[at:index]))
-    if record.grammar == "harmony":
-        kind, recipient = harmony_kind(header)
-        return kind is CONTENT and recipient is None
     # The output alone begins inside the prompt's header, so no `<|start|>` stands before it.
-    in_header = before in (atem.START, None)
-    return atem_kind(header, in_header) not in (None, REASONING)
-
-
-def harmony_kind(header: str) -> tuple[Kind, str | None]:
-    """Say what a harmony header's body is, and the tool it is addressed to."""
-    channel = header.partition(harmony.CHANNEL)[2].split()
-    return harmony.kind_of(channel[0] if channel else ""), harmony.tool_recipient(header)
-
-
-def atem_kind(header: str, in_header: bool) -> Kind | None:
-    """Say what begins at an ATEM `<|message|>`; None where it is one without a role.
-
-    Args:
-        header: the text before it, back to the last control token.
-        in_header: that control token is a `<|start|>`; else only a headerless switch begins a body.
-    """
-    if in_header:
-        return atem.kind_of(atem.recipient_of(header))
-    switch = atem.SWITCH.search(header)
-    return atem.kind_of(switch.group(1)) if switch else None
+    return channels.body(header)[0] if before in (START, None) else channels.switch(header)

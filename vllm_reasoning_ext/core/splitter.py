@@ -1,21 +1,22 @@
 """The splitter: text and token ids in, reasoning and answer out; the one path that every surface uses."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from vllm_reasoning_ext.core.events import Delta, Event
+from vllm_reasoning_ext.core.events import Delta
 from vllm_reasoning_ext.core.families import get_family
+from vllm_reasoning_ext.core.family_reader import FamilyReader
 from vllm_reasoning_ext.core.floor import Floor
-from vllm_reasoning_ext.core.grammar.contract import FamilyGrammar, make_grammar
+from vllm_reasoning_ext.core.grammar.choose import make_grammar
+from vllm_reasoning_ext.core.grammar.contract import Observer, OutputReader
 from vllm_reasoning_ext.core.grammar.inline import BUFFER_BYTES, Inline
+from vllm_reasoning_ext.core.grammar.roles import only_real
 from vllm_reasoning_ext.core.grammar.sink import Sink
 from vllm_reasoning_ext.core.reading.ids import make_track
-from vllm_reasoning_ext.core.reading.lexer import Lexer, Observer
+from vllm_reasoning_ext.core.reading.lexer import Lexer
 from vllm_reasoning_ext.core.reading.markers import marker_set
 from vllm_reasoning_ext.core.start import start_state
 from vllm_reasoning_ext.core.state import StartState
-
-_EMPTY = Delta()
 
 
 class Splitter:
@@ -31,7 +32,7 @@ class Splitter:
         tokenizer: any transformers or tokenizers tokenizer; makes token ids decide what is a marker.
         marker_ids: marker text -> id, where there is no tokenizer (approximate).
         stream_reasoning: False: a block's reasoning comes in one piece when the block closes.
-        turn_openers: further turn openers, for a template the family does not know.
+        turn_openers: further turn openers, for a template the family does not know; a string is one.
         floor: "promote": a reply that has only reasoning also gives it as content (SPEC section 6).
         joiner: text between two blocks.
         tags, where, unclosed, max_buffer_bytes: family "inline" only (SPEC 5.4, 6).
@@ -40,29 +41,12 @@ class Splitter:
         family: the family's own name.
         start: the StartState that was decided.
         floored: the floor gave the reasoning as content.
-        max_held: the most characters that were kept back after a feed.
 
     Raises:
         ValueError: an unknown family or value, or an option of "inline" given to another family.
     """
 
-    __slots__ = (
-        "_advance",
-        "_closed",
-        "_end",
-        "_firsts",
-        "_floor",
-        "_grammar",
-        "_lexer",
-        "_plain",
-        "_run",
-        "_sink",
-        "_skip",
-        "family",
-        "floored",
-        "max_held",
-        "start",
-    )
+    __slots__ = ("_closed", "_floor", "_reader", "family", "floored", "start")
 
     def __init__(
         self,
@@ -75,7 +59,7 @@ class Splitter:
         tokenizer: Any = None,
         marker_ids: Mapping[str, int] | None = None,
         stream_reasoning: bool = True,
-        turn_openers: Sequence[str] | None = None,
+        turn_openers: str | Sequence[str] | None = None,
         floor: Literal["off", "promote"] = "off",
         joiner: str = "\n",
         tags: str | Sequence[tuple[str, str]] | None = None,
@@ -89,24 +73,23 @@ class Splitter:
         self._closed = False
         self._floor = Floor() if floor == "promote" else None
         self.floored = False
-        self.max_held = 0
-        self._grammar: FamilyGrammar | None = None
-        self._lexer: Lexer | None = None
-        self._plain = ""
-        self._run: Callable[[str], str] | None = None
-        self._firsts: tuple[str, ...] = ()
-        self._sink = Sink(joiner, stream_reasoning)
-        self._advance: Callable[[str, Iterable[int] | None], Sequence[Event]]
-        self._end: Callable[[], Sequence[Event]]
+        sink = Sink(joiner, stream_reasoning)
+        self._reader: OutputReader
         if family == "inline":
+            _refuse(
+                prompt=prompt,
+                prompt_token_ids=prompt_token_ids,
+                tools=tools,
+                tokenizer=tokenizer,
+                marker_ids=marker_ids,
+                turn_openers=turn_openers,
+            )
             self.family = family
             self.start = StartState(
                 "reasoning" if force_reasoning else "undecided",
                 reason="force_reasoning=True" if force_reasoning else "inline tags are looked for in the output alone",
             )
-            inline = Inline(tags, where, unclosed, joiner, max_buffer_bytes, force_reasoning, self._sink)
-            self._advance = lambda text, token_ids: inline.feed(text)
-            self._end = inline.finish
+            self._reader = Inline(tags, where, unclosed, joiner, max_buffer_bytes, force_reasoning, sink)
             return
         record = get_family(family)
         if (tags, where, unclosed, max_buffer_bytes) != (None, "prose", "reasoning", BUFFER_BYTES):
@@ -121,17 +104,10 @@ class Splitter:
             force_reasoning=force_reasoning,
         )
         markers = marker_set(record.markers)
-        grammar = make_grammar(record, self.start, self._sink, tools is not False)
+        grammar = make_grammar(record, self.start, sink, tools is not False)
         track = make_track(record, markers, tokenizer, marker_ids)
-        self._grammar = grammar
-        self._lexer = Lexer(
-            markers, grammar, track, only_real=frozenset(record.end_of_sequence), closing=frozenset(record.closing)
-        )
-        self._skip = self._lexer.skip
-        self._firsts = markers.firsts
-        self._advance = self._advance_family
-        self._end = self._end_family
-        self._settle()
+        lexer = Lexer(markers, grammar, track, only_real=only_real(record), closing=frozenset(record.closing))
+        self._reader = FamilyReader(lexer, grammar, sink, markers.firsts)
 
     @property
     def held(self) -> int:
@@ -139,19 +115,21 @@ class Splitter:
 
         Not among them: a block that `stream_reasoning=False` asked to hold, and inline tags' text (always 0).
         """
-        if self._grammar is None or self._lexer is None:
-            return 0
-        return len(self._lexer.held) + self._grammar.held
+        return self._reader.held
+
+    @property
+    def max_held(self) -> int:
+        """The most characters that were kept back after a feed."""
+        return self._reader.max_held
 
     @property
     def ended_by(self) -> str:
         """How the last reasoning ended: "closer", "tool", or "" when it has not."""
-        return self._grammar.ended_by if self._grammar is not None else ""
+        return self._reader.ended_by
 
     def observe(self, observer: Observer) -> None:
         """Tell somebody how each marker spelling is read; inline tags have nothing to tell."""
-        if self._lexer is not None:
-            self._lexer.observer = observer
+        self._reader.observe(observer)
 
     def feed(self, text: str, token_ids: Iterable[int] | None = None) -> Delta:
         """Take one delta of the model's output.
@@ -167,26 +145,12 @@ class Splitter:
         Raises:
             RuntimeError: the splitter was finished; make a new one for each output.
         """
-        run = self._run
-        # The path of nearly every delta: text in a body, with no character that a marker begins with.
-        if run is not None and text:
-            for first in self._firsts:
-                if first in text:
-                    break
-            else:
-                if self._skip(text, token_ids):
-                    shown = run(text)
-                    if not shown:
-                        self._settle()
-                        return self._deliver(self._sink.take())
-                    if self._plain == "reasoning":
-                        self._sink.reasoning_last = shown[-1]
-                        return Delta.of_reasoning(shown)
-                    self._sink.answer_last = shown[-1]
-                    return Delta.of_content(shown)
         if self._closed:
             raise RuntimeError("feed() after finish(): a splitter serves one output; make a new Splitter.")
-        return self._deliver(self._advance(text, token_ids))
+        delta = self._reader.feed(text, token_ids)
+        if self._floor is not None:
+            self._floor.note(delta.events)
+        return delta
 
     def finish(self, reason: str | None = None) -> Delta:
         """End the output: everything kept back is released.
@@ -203,44 +167,23 @@ class Splitter:
         if self._closed:
             raise RuntimeError("finish() twice: a splitter serves one output; make a new Splitter.")
         self._closed = True
-        self._run = None
-        delta = self._deliver(self._end())
+        delta = self._reader.finish()
         if self._floor is None:
             return delta
+        self._floor.note(delta.events)
         promoted = self._floor.promote(reason)
         self.floored = promoted is not None
         return Delta((*delta.events, promoted)) if promoted is not None else delta
 
-    def _advance_family(self, text: str, token_ids: Iterable[int] | None) -> Sequence[Event]:
-        assert self._lexer is not None
-        self._lexer.feed(text, token_ids)
-        self._settle()
-        return self._sink.take()
 
-    def _end_family(self) -> Sequence[Event]:
-        assert self._lexer is not None
-        assert self._grammar is not None
-        self._lexer.finish()
-        self._grammar.finish()
-        return self._sink.take()
-
-    def _settle(self) -> None:
-        """Note what plain text is from here on, and how much is kept back."""
-        assert self._grammar is not None
-        held = self.held
-        if held > self.max_held:
-            self.max_held = held
-        waits = self._floor is not None or self._lexer is None or self._lexer.held
-        plain = "" if waits else self._grammar.plain
-        self._plain = plain if plain and self._sink.passes(plain) else ""
-        self._run = self._grammar.run if self._plain else None
-
-    def _deliver(self, events: Sequence[Event]) -> Delta:
-        if not events:
-            return _EMPTY
-        if self._floor is not None:
-            self._floor.note(events)
-        return Delta(tuple(events))
+def _refuse(**options: object) -> None:
+    """Refuse options that inline tags would not look at."""
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise ValueError(
+            f"{', '.join(given)}: 'inline' reads tags in the output alone. Leave it out; force_reasoning=True says "
+            "that the prompt opened a block."
+        )
 
 
 def split(

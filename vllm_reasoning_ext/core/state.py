@@ -17,6 +17,9 @@ class StartState:
         header: the unfinished header, or the open body's header, as the prompt has it (gemma4: the label).
         recipient: whom the open body is addressed to; a tool's name where the prompt ends inside a call.
         body_begun: the open block or body already has text in the prompt.
+        opener: the opener that the prompt wrote, of the block or of the answer; "" where none was seen.
+        thinking_off: the prompt says that no thought is wanted; the model may open a block all the same, but an
+            engine's grammar binds from the first token.
         reason: why, in words, for people.
     """
 
@@ -25,4 +28,11 @@ class StartState:
     header: str = ""
     recipient: str | None = None
     body_begun: bool = False
+    opener: str = ""
+    thinking_off: bool = False
     reason: str = ""
+
+    @property
+    def ended(self) -> bool:
+        """True where an engine's gate finds reasoning ended before the first token (SPEC section 4)."""
+        return self.kind == "content" or self.thinking_off

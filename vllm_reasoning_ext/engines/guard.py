@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vllm_reasoning_ext.core.events import CONTENT, Delta, Event
-from vllm_reasoning_ext.core.reading.lexer import Observer
+from vllm_reasoning_ext.core.grammar.contract import Observer
 from vllm_reasoning_ext.core.splitter import Splitter
 from vllm_reasoning_ext.core.state import StartState
 

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from vllm_reasoning_ext.core.families import Family
-from vllm_reasoning_ext.core.reading.ids import Decode, decoder, marker_ids
+from vllm_reasoning_ext.core.reading.decode import Decode
+from vllm_reasoning_ext.core.reading.ids import decoder, marker_ids
 from vllm_reasoning_ext.errors import SetupError
 
 

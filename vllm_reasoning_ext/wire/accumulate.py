@@ -125,7 +125,7 @@ class StreamTextAccumulator:
         else:
             content, reasoning = list(fragments.get("content", ())), list(fragments.get("reasoning", ()))
         for piece in content:
-            self._take(Delta(self._inline.feed(piece)), emit)
+            self._take(self._inline.feed(piece), emit)
         for piece in reasoning:
             self._put(piece, emit, self._reasoning, "reasoning")
 
@@ -150,7 +150,7 @@ class StreamTextAccumulator:
         Raises:
             RuntimeError: the turn has been finished already.
         """
-        self._take(Delta(self._inline.finish()), emit)
+        self._take(self._inline.finish(), emit)
         content, reasoning = "".join(self._content), "".join(self._reasoning)
         complete = not (tool_calls or self._tool_calls or self._cut or finish_reason == "length")
         if self._floor == "promote" and complete and not content.strip():

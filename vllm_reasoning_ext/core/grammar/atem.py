@@ -10,9 +10,10 @@ import re
 from enum import Enum, auto
 
 from vllm_reasoning_ext.core.events import CONTENT, REASONING, TOOL, Kind
-from vllm_reasoning_ext.core.families import Family
+from vllm_reasoning_ext.core.grammar.blanks import BlankRun
 from vllm_reasoning_ext.core.grammar.sink import Sink
-from vllm_reasoning_ext.core.limits import ATEM_HEADER_SPAN, ATEM_NAME_MAX, BLANK_HOLD_MAX
+from vllm_reasoning_ext.core.limits import ATEM_HEADER_SPAN, ATEM_NAME_MAX
+from vllm_reasoning_ext.core.record import Family
 from vllm_reasoning_ext.core.state import StartState
 
 START, MESSAGE = "<|start|>", "<|message|>"
@@ -24,6 +25,9 @@ SWITCH_TAIL = re.compile(rf"(?:to={_NAME}{{0,{ATEM_NAME_MAX}}}|to|t)\Z")
 SWITCH_REACH = len("to=") + ATEM_NAME_MAX
 SWITCH = re.compile(rf"to=({_NAME}{{1,{ATEM_NAME_MAX}}})\Z")
 _RECIPIENT = re.compile(rf"to=({_NAME}+)")
+_ROLES = ("assistant", "user", "system", "developer", "tool")
+_ROLE_BEGUN = "|".join(sorted({role[:n] for role in _ROLES for n in range(1, len(role) + 1)}, key=lambda p: -len(p)))
+_HEADER_BEGUN = re.compile(rf"\s*(?:{_ROLE_BEGUN})?(?:\s*(?:to={_NAME}*\s*|to|t))?\s*\Z")
 
 
 class State(Enum):
@@ -46,6 +50,22 @@ def kind_of(recipient: str | None) -> Kind:
     return CONTENT if word in ("", "user", "commentary", "assistant", "all", "final") else TOOL
 
 
+class AtemChannels:
+    """How an ATEM header is read outside of an output (`grammar.contract.Channels`)."""
+
+    inner: tuple[str, ...] = ()
+    answers = frozenset({CONTENT, TOOL})
+
+    def body(self, header: str) -> tuple[Kind, str | None]:
+        recipient = recipient_of(header)
+        kind = kind_of(recipient)
+        return kind, recipient if kind is TOOL else None
+
+    def switch(self, text: str) -> Kind | None:
+        found = SWITCH.search(text)
+        return kind_of(found.group(1)) if found else None
+
+
 class AtemGrammar:
     """Splits one output of muse_glimmer into `sink`.
 
@@ -66,7 +86,6 @@ class AtemGrammar:
         "_prompt_header",
         "_recipient",
         "_run",
-        "_run_visible",
         "_sink",
         "_tail",
         "_touched",
@@ -81,8 +100,7 @@ class AtemGrammar:
         self._kind = CONTENT
         self._recipient: str | None = None
         self._tail = ""  # end of the text that may become a headerless switch
-        self._run = ""  # blanks since the last structural token, while nothing else came
-        self._run_visible = False
+        self._run = BlankRun()  # since the last structural token
         self._header = ""  # text of the header that is being read
         self._opener = ""  # its `<|start|>`, "" where the prompt wrote it
         self._opener_real = False
@@ -125,7 +143,7 @@ class AtemGrammar:
     @property
     def held(self) -> int:
         """How many characters are kept back."""
-        return len(self._tail) + len(self._run) + len(self._opener) + len(self._header)
+        return len(self._tail) + len(self._run.held) + len(self._opener) + len(self._header)
 
     def text(self, text: str) -> None:
         if self.state is State.HEADER:
@@ -161,20 +179,19 @@ class AtemGrammar:
 
     def finish(self) -> None:
         if self.state is State.HEADER:
-            if self._prompt_header and not self._touched:
+            if (self._prompt_header and not self._touched) or not _HEADER_BEGUN.match(self._header):
                 self._no_header()
             else:
                 self._cut_header()
         self._flush_tail()
         if self.state is State.BODY:
             ended = self.ended_by
-            self._close("")
+            self._close("", cut=True)
             self.ended_by = "" if self._kind is REASONING else ended
         elif self._touched:
-            self._sink.marker(self._run)
+            self._sink.marker(self._run.take())
         else:
-            self._sink.loose(self._run)
-        self._run = ""
+            self._sink.loose(self._run.take())
 
     # Headers
 
@@ -191,7 +208,8 @@ class AtemGrammar:
         written = opener + header + message
         if kind is TOOL:
             if synthetic:
-                self._sink.add(TOOL, START + (self._kept if "to=" in self._kept else ""), recipient)
+                prompted = START + (self._kept if "to=" in self._kept else "")
+                self._sink.tool(prompted, recipient, synthetic=True)
             self._sink.tool(written, recipient)
         else:
             self._sink.marker(written)
@@ -261,14 +279,16 @@ class AtemGrammar:
             self._end_run()
             self._sink.marker(text)
 
-    def _close(self, terminator: str) -> None:
-        """End the body; a tool slice is handed on with a terminator, added where the text has none."""
+    def _close(self, terminator: str, *, cut: bool = False) -> None:
+        """End the body; a tool slice is handed on with a terminator, added where the text has none.
+
+        Args:
+            terminator: its text, "" where the body ends without one.
+            cut: the output ends here, not the body.
+        """
         self.state = State.SEEK
         if self._kind is TOOL:
-            if terminator:
-                self._sink.tool(terminator, self._recipient)
-            else:
-                self._sink.add(TOOL, END_OF_MESSAGE, self._recipient)
+            self._sink.tool(terminator or END_OF_MESSAGE, self._recipient, ends=not cut, synthetic=not terminator)
             return
         self._sink.marker(terminator)
         if self._kind is REASONING:
@@ -285,13 +305,8 @@ class AtemGrammar:
                 self._sink.answer(text)
             else:
                 self._sink.tool(text, self._recipient)
-        elif self._run_visible:
-            self._sink.loose(text)
         else:
-            self._run += text
-            if len(self._run) > BLANK_HOLD_MAX or not text.isspace():
-                self._sink.loose(self._run)
-                self._run, self._run_visible = "", True
+            self._sink.loose(self._run.add(text) if text.isspace() else self._run.open(text))
 
     def _flush_tail(self) -> None:
         tail, self._tail = self._tail, ""
@@ -299,8 +314,7 @@ class AtemGrammar:
 
     def _end_run(self) -> None:
         """A structural token follows: a run that was blank throughout is dropped."""
-        self._sink.marker(self._run)
-        self._run, self._run_visible = "", False
+        self._sink.marker(self._run.take())
 
     def _debris(self, text: str) -> None:
         """A control token without a role: shown nowhere, but a tool slice is handed on verbatim."""

@@ -8,11 +8,13 @@ before the channel: a message for a tool goes out verbatim. Text outside message
 
 import re
 from enum import Enum, auto
+from typing import NamedTuple
 
 from vllm_reasoning_ext.core.events import CONTENT, REASONING, TOOL, Kind
-from vllm_reasoning_ext.core.families import Family
+from vllm_reasoning_ext.core.grammar.blanks import BlankRun
 from vllm_reasoning_ext.core.grammar.sink import Sink
-from vllm_reasoning_ext.core.limits import BLANK_HOLD_MAX, HARMONY_HEADER_SPAN
+from vllm_reasoning_ext.core.limits import HARMONY_HEADER_SPAN
+from vllm_reasoning_ext.core.record import Family
 from vllm_reasoning_ext.core.state import StartState
 
 START, CHANNEL, MESSAGE, CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
@@ -25,9 +27,15 @@ _TO = r"to=\S*\s*"
 _ROLE_WHOLE = re.compile(rf"\s*(?:(?:{_ROLE})\s*)?(?:{_TO})?\Z")
 _ROLE_OPEN = re.compile(rf"\s*(?:(?:{_ROLE_BEGUN})|(?:(?:{_ROLE})\s*)?(?:{_TO}|to|t)?)\Z")
 _ROLE_HEAD = re.compile(rf"\s*(?:(?:{_ROLE})(?=\s|to=|\Z)\s*)?(?:to=\S+\s*)?")
-# A role without its `<|start|>`, between two messages.
+# After a recipient the prompt's header may go on with any word.
+_ROLE_GOES_ON = re.compile(rf"\s*(?:(?:{_ROLE})\s*)?to=\S+\s")
+# A role without its `<|start|>`, between two messages; or the name of a channel without its `<|channel|>`.
 _BARE_WHOLE = re.compile(rf"\s*(?:{_ROLE})\s*(?:{_TO})?\Z")
-_BARE_OPEN = re.compile(rf"\s*(?:(?:{_ROLE_BEGUN})|(?:{_ROLE})\s*(?:{_TO}|to|t)?)?\Z")
+_NAMES = ("analysis", "commentary", "final", "thought", "thoughts", "reasoning")
+_NAME = "|".join(sorted(_NAMES, key=len, reverse=True))
+_BEGUN = "|".join(sorted({w[:n] for w in (*_ROLES, *_NAMES) for n in range(1, len(w))}, key=lambda p: -len(p)))
+_BARE_NAME = re.compile(rf"\s*({_NAME})\s*(?:{_TO})?\Z", re.IGNORECASE)
+_BARE_OPEN = re.compile(rf"\s*(?:(?:{_BEGUN})|(?:{_ROLE}|{_NAME})\s*(?:{_TO}|to|t)?)?\Z", re.IGNORECASE)
 # A recipient is a word of its own; models also glue it to the role or the channel before it.
 _RECIPIENT = re.compile(rf"(?:{_ROLE}|analysis|commentary|final)?to=(\S+)")
 _CHANNEL_HEAD = re.compile(r"\s*(?:(?!to=)\S+\s*)?(?:to=\S*\s*)?")
@@ -36,7 +44,13 @@ _BETWEEN_WORDS = re.compile(r"\s+|<\|[a-z]+\|>")
 _NO_TOOLS = ("", "assistant", "user", "all")
 _REASONING_CHANNELS = ("analysis", "thought", "thoughts", "reasoning")
 
-_Token = tuple[str, str, bool]  # marker ("" for text), text, real
+
+class _Token(NamedTuple):
+    """A run of text (marker "") or a marker of a header."""
+
+    marker: str
+    text: str
+    real: bool
 
 
 class State(Enum):
@@ -58,6 +72,22 @@ def tool_recipient(header: str) -> str | None:
 def kind_of(channel: str) -> Kind:
     """Say what a body is from its channel's name, in any case."""
     return REASONING if channel.lower() in _REASONING_CHANNELS else CONTENT
+
+
+class HarmonyChannels:
+    """How a harmony header is read outside of an output (`grammar.contract.Channels`)."""
+
+    inner: tuple[str, ...] = (CHANNEL, CONSTRAIN)
+    answers = frozenset({CONTENT})
+
+    def body(self, header: str) -> tuple[Kind, str | None]:
+        recipient = tool_recipient(header)
+        channel = header.partition(CHANNEL)[2].split()
+        return (kind_of(channel[0] if channel else "") if recipient is None else TOOL), recipient
+
+    def switch(self, text: str) -> Kind | None:
+        """Read a `<|message|>` without a `<|start|>`: the header that the text before it is."""
+        return self.body(text)[0]
 
 
 class HarmonyGrammar:
@@ -83,7 +113,6 @@ class HarmonyGrammar:
         "_recipient",
         "_role",
         "_run",
-        "_run_visible",
         "_sink",
         "_touched",
         "ended_by",
@@ -97,8 +126,7 @@ class HarmonyGrammar:
         self.state = State.LOOSE
         self._kind = CONTENT
         self._recipient: str | None = None
-        self._run = ""  # outside messages: blanks, or what may be a role without its `<|start|>`
-        self._run_visible = False
+        self._run = BlankRun()  # outside messages: blanks, or what may be a role without its `<|start|>`
         self._bare = True  # a role may stand here without its `<|start|>`: a message has just ended, or none begun
         self._header: list[_Token] = []  # what the model wrote of the header being read
         self._length = 0  # its length in characters, control tokens included
@@ -129,7 +157,7 @@ class HarmonyGrammar:
     @property
     def held(self) -> int:
         """How many characters are kept back."""
-        return len(self._run) + (self._length if self._header else 0)
+        return len(self._run.held) + (self._length if self._header else 0)
 
     def text(self, text: str) -> None:
         if self.state is State.BODY:
@@ -162,8 +190,7 @@ class HarmonyGrammar:
             if self._touched:
                 self._end_run()
             else:
-                self._sink.loose(self._run)
-                self._run = ""
+                self._sink.loose(self._run.take())
         elif self.state is State.ROLE:
             if self._touched:
                 self._end_role()
@@ -177,24 +204,17 @@ class HarmonyGrammar:
     # Outside messages
 
     def _loose_text(self, text: str) -> None:
-        if self._run_visible:
-            self._sink.loose(text)
-            return
-        self._run += text
+        run = self._run
         # Blanks are told apart first: matching a long run of them at each delta would be slow.
-        blank = self._run.isspace()
-        if len(self._run) > (BLANK_HOLD_MAX if blank else HARMONY_HEADER_SPAN) or not (
-            blank or _BARE_OPEN.match(self._run)
-        ):
-            self._sink.loose(self._run)
-            self._run, self._run_visible = "", True
+        if run.over or (text.isspace() and (run.held.isspace() or not run.held)):
+            self._sink.loose(run.add(text))
+        elif len(run.held) + len(text) <= HARMONY_HEADER_SPAN and _BARE_OPEN.match(run.held + text):
+            run.held += text
+        else:
+            self._sink.loose(run.open(text))
 
     def _loose_marker(self, marker: str, text: str, real: bool) -> None:
-        if self._bare and marker in (CHANNEL, MESSAGE) and _BARE_WHOLE.match(self._run):
-            role, self._run = self._run, ""
-            self._begin()
-            self._role_text(role)
-            self._role_marker(marker, text, real)
+        if self._bare and marker in (CHANNEL, MESSAGE) and self._bare_header(marker, text, real):
             return
         self._end_run()
         if marker == START:
@@ -207,13 +227,35 @@ class HarmonyGrammar:
             self._bare = marker in CLOSERS
             self._sink.marker(text)
 
+    def _bare_header(self, marker: str, text: str, real: bool) -> bool:
+        """Take the run as a header without its `<|start|>`: a role, or a channel's name, alone."""
+        run = self._run.held
+        name = _BARE_NAME.match(run)
+        if name is None and not _BARE_WHOLE.match(run):
+            return False
+        self._run.take()
+        self._begin()
+        if name is None:
+            self._role_text(run)
+            self._role_marker(marker, text, real)
+            return True
+        self._role = run[name.end(1) :]
+        self._recipient = tool_recipient(self._role)
+        self._grow("", run, False)
+        if marker == CHANNEL:
+            self._name(marker, text, real)
+        else:
+            self._grow(marker, text, real)
+            self._settle(self._length, self._recipient, kind_of(name.group(1)))
+        return True
+
     def _end_run(self) -> None:
         """A control token follows: a blank run is dropped, anything else is content whole."""
-        if self._run.isspace():
-            self._sink.marker(self._run)
+        run = self._run.take()
+        if run.isspace():
+            self._sink.marker(run)
         else:
-            self._sink.loose(self._run)
-        self._run, self._run_visible = "", False
+            self._sink.loose(run)
 
     # Headers
 
@@ -239,7 +281,7 @@ class HarmonyGrammar:
         self._recipient = self._recipient or tool_recipient(before)
 
     def _grow(self, marker: str, text: str, real: bool) -> None:
-        self._header.append((marker, text, real))
+        self._header.append(_Token(marker, text, real))
         self._length += len(text)
 
     def _written(self) -> str:
@@ -248,11 +290,18 @@ class HarmonyGrammar:
     def _role_text(self, text: str) -> None:
         self._role += text
         self._grow("", text, False)
-        if self._length > HARMONY_HEADER_SPAN or not _ROLE_OPEN.match(self._role):
+        if self._length > HARMONY_HEADER_SPAN or not (_ROLE_OPEN.match(self._role) or self._any_word()):
             self._break_role()
 
+    def _any_word(self) -> bool:
+        """Tell whether the role part may hold any word, if its `<|message|>` comes."""
+        if self._prompted:
+            return _ROLE_GOES_ON.match(self._role) is not None
+        return bool(self._header) and self._header[0].marker == START
+
     def _role_marker(self, marker: str, text: str, real: bool) -> None:
-        if not _ROLE_WHOLE.match(self._role):
+        whole = _ROLE_WHOLE.match(self._role) is not None
+        if not whole and not (self._any_word() and marker in (CHANNEL, CONSTRAIN, MESSAGE)):
             self._break_role()
             self.marker(marker, text, real)
         elif marker in (CHANNEL, CONSTRAIN):
@@ -275,7 +324,7 @@ class HarmonyGrammar:
 
     def _break_role(self) -> None:
         """The role part is none: what belongs to no header is the message's body."""
-        opener = self._header[0][1] if self._header[0][0] else ""
+        opener = self._header[0].text if self._header[0].marker else ""
         # Only what lies within the span can be header: how much more has arrived must not matter.
         head = _ROLE_HEAD.match(self._role[: len(self._kept) + HARMONY_HEADER_SPAN - len(opener)])
         end = head.end() if head is not None else 0
@@ -293,12 +342,12 @@ class HarmonyGrammar:
             self._channel_at = self._length
         self.state = State.NAMED
         self._kept = ""
-        self._channel = [] if marker == CHANNEL else [(marker, text, real)]
+        self._channel = [] if marker == CHANNEL else [_Token(marker, text, real)]
         self._grow(marker, text, real)
         self._limit()
 
     def _named_text(self, marker: str, text: str, real: bool) -> None:
-        self._channel.append((marker, text, real))
+        self._channel.append(_Token(marker, text, real))
         self._grow(marker, text, real)
         self._limit()
 
@@ -336,6 +385,9 @@ class HarmonyGrammar:
         if self._prompted and not self._touched and not self._kept.strip():
             self._settle(0, None, CONTENT)  # a plain reply: all of it is shown
             return
+        if not _ROLE_WHOLE.match(self._role):
+            self._break_role()  # words in the role part are header only if a `<|message|>` comes
+            return
         before = self._length - sum([len(text) for _, text, _ in self._channel])
         cut = before + self._channel_words(before)
         if cut == self._length and not by_length:
@@ -369,8 +421,8 @@ class HarmonyGrammar:
         """Join neighbouring runs of text: the header must not depend on how its text was cut."""
         merged: list[_Token] = []
         for token in tokens:
-            if merged and not token[0] and not merged[-1][0]:
-                merged[-1] = ("", merged[-1][1] + token[1], False)
+            if merged and not token.marker and not merged[-1].marker:
+                merged[-1] = _Token("", merged[-1].text + token.text, False)
             else:
                 merged.append(token)
         return merged
@@ -435,8 +487,9 @@ class HarmonyGrammar:
         self._bare = marker in CLOSERS
         if marker in CLOSERS:
             if self._kind is TOOL:
-                self._put(text)
+                self._sink.tool(text, self._recipient, ends=True)
             else:
                 self._sink.marker(text)
         else:
+            self._sink.next_slice(self._recipient)
             self._loose_marker(marker, text, real)

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from typing import Final
 
-from vllm_reasoning_ext.core.events import CONTENT, MARKER, Event
+from vllm_reasoning_ext.core.events import CONTENT, MARKER, Delta
+from vllm_reasoning_ext.core.grammar.blanks import BlankRun
+from vllm_reasoning_ext.core.grammar.contract import Observer
 from vllm_reasoning_ext.core.grammar.sink import Sink
 from vllm_reasoning_ext.core.grammar.tags import DEFAULT_TAGS, Needles, parse_tags
-from vllm_reasoning_ext.core.limits import BLANK_HOLD_MAX
 
 __all__ = ["BUFFER_BYTES", "DEFAULT_TAGS", "UNCLOSED", "WHERE", "Inline", "parse_tags"]
 
@@ -57,7 +58,6 @@ class Inline:
     __slots__ = (
         "_after_tick",
         "_blank",
-        "_blank_count",
         "_body",
         "_body_bytes",
         "_cap",
@@ -70,8 +70,6 @@ class Inline:
         "_opener",
         "_openers",
         "_run",
-        "_run_count",
-        "_run_over",
         "_sink",
         "_state",
         "_tail",
@@ -109,8 +107,7 @@ class Inline:
         # The answer: a leading blank run that may still be dropped, and the code fence.
         self._head = True
         self._found = False
-        self._blank: list[str] = []
-        self._blank_count = 0
+        self._blank = BlankRun()
         self._fence = False
         self._after_tick = False
         self._ticks = 0
@@ -119,12 +116,21 @@ class Inline:
         self._body: list[str] = []
         self._body_bytes = 0
         self._lead = True
-        self._run: list[str] = []
-        self._run_count = 0
-        self._run_over = False
+        self._run = BlankRun()
 
-    def feed(self, text: str) -> tuple[Event, ...]:
-        """Take the next characters and return the events they release.
+    # Inline tags are read in the text alone, and nobody asks what is kept back.
+    held = max_held = 0
+    ended_by = ""
+
+    def observe(self, observer: Observer) -> None:
+        """Tell nobody: there are no ids, so every spelling is read by its text."""
+
+    def feed(self, text: str, token_ids: Iterable[int] | None = None) -> Delta:
+        """Take the next characters and return what they release.
+
+        Args:
+            text: the characters.
+            token_ids: not looked at.
 
         Raises:
             RuntimeError: the text has been finished.
@@ -133,9 +139,9 @@ class Inline:
             raise RuntimeError("this splitter is finished: make a new one for the next text")
         if text:
             self._advance(self._tail + text if self._tail else text, final=False)
-        return self._sink.take()
+        return Delta(self._sink.take())
 
-    def finish(self) -> tuple[Event, ...]:
+    def finish(self) -> Delta:
         """Release what was held; the machine is then closed.
 
         Raises:
@@ -147,12 +153,12 @@ class Inline:
         self._advance(self._tail, final=True)
         if self._state in (_State.OPENED, _State.BLOCK):
             if self._cap is None:
-                self._sink.marker(self._take_run())
+                self._sink.marker(self._run.take())
             else:
                 self._give_up()
         self._sink.close_reasoning()
         self._drop_blank()
-        return self._sink.take()
+        return Delta(self._sink.take())
 
     def _advance(self, text: str, *, final: bool) -> None:
         self._tail = ""
@@ -214,27 +220,19 @@ class Inline:
             self._sink.put(CONTENT, text)
             return
         visible = text.lstrip()
-        if len(visible) < len(text):
-            self._blank.append(text[: len(text) - len(visible)])
-            self._blank_count += len(text) - len(visible)
-        over = self._blank_count > BLANK_HOLD_MAX
+        over = self._blank.add(text[: len(text) - len(visible)])
         if not visible and not over:
             return
         self._head = False
-        blank = self._take_blank()
         if self._found and not over:
-            cut = blank.rfind("\n") + 1
-            self._sink.marker(blank[:cut])
-            blank = blank[cut:]
-        self._sink.put(CONTENT, blank + visible)
+            dropped, kept = self._blank.split()
+            self._sink.marker(dropped)
+        else:
+            kept = over or self._blank.take()
+        self._sink.put(CONTENT, kept + visible)
 
     def _drop_blank(self) -> None:
-        self._sink.put(MARKER if self._found else CONTENT, self._take_blank())
-
-    def _take_blank(self) -> str:
-        blank = "".join(self._blank)
-        self._blank, self._blank_count = [], 0
-        return blank
+        self._sink.put(MARKER if self._found else CONTENT, self._blank.take())
 
     # -- the block
 
@@ -249,30 +247,29 @@ class Inline:
 
     def _begin(self) -> None:
         self._found = True
-        self._sink.marker(self._take_blank())
+        self._sink.marker(self._blank.take())
         self._sink.marker(self._opener)
         self._sink.open_reasoning()
 
     def _in_opened(self, text: str, place: int, *, final: bool) -> int:
         rest = text[place:]
         visible = rest.lstrip()
-        blank = rest[: len(rest) - len(visible)]
-        self._run.append(blank)
-        self._run_count += len(blank)
-        if not visible and self._run_count <= BLANK_HOLD_MAX:
+        over = self._run.add(rest[: len(rest) - len(visible)])
+        if not visible and not over:
             return len(text)
-        place += len(blank)
-        if self._run_count <= BLANK_HOLD_MAX:
+        place += len(rest) - len(visible)
+        if not over:
             spot, number = self._openers.find(text, place, final=final)
             if number >= 0 and spot == place:
-                self._open(number, before=self._take_run())
+                self._open(number, before=self._run.take())
                 length = len(self._openers.spellings[number])
                 return place + length
             if number < 0 and spot == place and place < len(text):
                 self._tail = text[place:]
                 return len(text)
         self._state = _State.BLOCK
-        before = self._take_run()
+        before = over or self._run.take()
+        self._run.over = False
         if self._cap is None:
             self._begin()
         self._reason_or_keep(before)
@@ -292,7 +289,7 @@ class Inline:
             self._body, self._body_bytes = [], 0
             self._begin()
             self._reason(body)
-        self._sink.marker(self._take_run())
+        self._sink.marker(self._run.take())
         self._sink.marker(closer)
         self._sink.close_reasoning()
         self._state = _State.ANSWER
@@ -310,44 +307,24 @@ class Inline:
     def _give_up(self) -> None:
         """Release a kept-back block verbatim as content: it was none."""
         self._state = _State.PASS
-        self._answer(self._opener + self._take_run() + "".join(self._body))
+        self._answer(self._opener + self._run.take() + "".join(self._body))
         self._body = []
         self._drop_blank()
 
     def _reason(self, text: str) -> None:
-        if self._lead:
-            visible = text.lstrip()
-            self._hold_run(text[: len(text) - len(visible)])
-            over = self._run_count > BLANK_HOLD_MAX
-            if not visible and not over:
-                return
+        visible = text.lstrip()
+        over = self._run.add(text[: len(text) - len(visible)])
+        if over:
             self._lead = False
-            blank = self._take_run()
-            cut = 0 if over else blank.rfind("\n") + 1
-            self._sink.marker(blank[:cut])
-            text, self._run_over = blank[cut:] + visible, over
-            if not visible:
-                self._sink.reasoning(text)
-                return
-        solid = text.rstrip()
-        if solid:
-            self._sink.reasoning(self._take_run() + solid)
-            self._run_over = False
-        blank = text[len(solid) :]
-        if self._run_over:
-            self._sink.reasoning(blank)
+            self._sink.reasoning(over)
+        if not visible:
             return
-        self._hold_run(blank)
-        if self._run_count > BLANK_HOLD_MAX:
-            self._run_over = True
-            self._sink.reasoning(self._take_run())
-
-    def _hold_run(self, blank: str) -> None:
-        if blank:
-            self._run.append(blank)
-            self._run_count += len(blank)
-
-    def _take_run(self) -> str:
-        run = "".join(self._run)
-        self._run, self._run_count = [], 0
-        return run
+        if self._lead:
+            self._lead = False
+            dropped, kept = self._run.split()
+            self._sink.marker(dropped)
+        else:
+            kept = self._run.take()
+        solid = visible.rstrip()
+        self._sink.reasoning(kept + solid)
+        self._sink.reasoning(self._run.add(visible[len(solid) :]))

@@ -17,6 +17,7 @@ class Sink:
         "_answer_open",
         "_held",
         "_reasoning_open",
+        "_slice_open",
         "_to",
         "answer_last",
         "events",
@@ -37,19 +38,20 @@ class Sink:
         self._reasoning_open = False
         self.answer_last = ""
         self._answer_open = False
+        self._slice_open = False
 
-    def put(self, kind: Kind, text: str, recipient: str | None = None) -> None:
+    def put(self, kind: Kind, text: str) -> None:
         if text:
-            self._to.append(_new(Event, (kind, text, False, recipient)))
+            self._to.append(_new(Event, (kind, text, False, None, False, False)))
 
-    def add(self, kind: Kind, text: str, recipient: str | None = None) -> None:
+    def add(self, kind: Kind, text: str) -> None:
         """Put text that the model did not write."""
         if text:
-            self._to.append(_new(Event, (kind, text, True, recipient)))
+            self._to.append(_new(Event, (kind, text, True, None, False, False)))
 
     def marker(self, text: str) -> None:
         if text:
-            self._to.append(_new(Event, (MARKER, text, False, None)))
+            self._to.append(_new(Event, (MARKER, text, False, None, False, False)))
 
     def open_reasoning(self) -> None:
         """Begin a reasoning body (a block, or a reasoning channel's body)."""
@@ -65,7 +67,7 @@ class Sink:
             if self.reasoning_last and self.reasoning_last != "\n":
                 self.add(REASONING, self.joiner)
         self.reasoning_last = text[-1]
-        self._to.append(_new(Event, (REASONING, text, False, None)))
+        self._to.append(_new(Event, (REASONING, text, False, None, False, False)))
 
     def close_reasoning(self) -> None:
         """End the reasoning body: what was held because of `stream_reasoning=False` goes out."""
@@ -84,16 +86,36 @@ class Sink:
             if self.answer_last and self.answer_last != "\n":
                 self.add(CONTENT, self.joiner)
         self.answer_last = text[-1]
-        self._to.append(_new(Event, (CONTENT, text, False, None)))
+        self._to.append(_new(Event, (CONTENT, text, False, None, False, False)))
 
     def loose(self, text: str) -> None:
         """Put content that stands in no body: it neither needs nor causes a joiner."""
         self.put(CONTENT, text)
 
-    def tool(self, text: str, recipient: str | None = None) -> None:
-        """Put a tool slice's text; two answers with a call between them are not joined."""
+    # Tool slices. The sink knows whether one is open, so that the first text of each says that it begins.
+
+    def tool(self, text: str, recipient: str | None = None, *, ends: bool = False, synthetic: bool = False) -> None:
+        """Put a tool slice's text; two answers with a call between them are not joined.
+
+        Args:
+            text: the characters; may be empty where only the end is told.
+            recipient: the tool that a channel's header names.
+            ends: the slice ends with this text.
+            synthetic: the model did not write the text.
+        """
         self.answer_last = ""
-        self.put(TOOL, text, recipient)
+        if text or (ends and self._slice_open):
+            self._to.append(_new(Event, (TOOL, text, synthetic, recipient, not self._slice_open, ends)))
+            self._slice_open = not ends
+
+    def next_slice(self, recipient: str | None = None) -> None:
+        """End the slice that is open, if any, because the next one or another message begins."""
+        if self._slice_open:
+            self.tool("", recipient, ends=True, synthetic=True)
+
+    def cut_slice(self) -> None:
+        """Leave the slice that is open, if any: something that is no end of its own follows it."""
+        self._slice_open = False
 
     def passes(self, kind: str) -> bool:
         """Tell whether a body's text needs nothing before it: no joiner, no holding back of a block."""

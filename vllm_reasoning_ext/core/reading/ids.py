@@ -10,23 +10,24 @@ plain text costs no decoding.
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
-from vllm_reasoning_ext.core.families import Family, get_family
+from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.limits import IDS_KEPT, IDS_PENDING_MAX, TEXT_LAG_MAX
+from vllm_reasoning_ext.core.reading.decode import Decode, TextOfIds
 from vllm_reasoning_ext.core.reading.markers import MarkerSet
+from vllm_reasoning_ext.core.record import Family
 
-Decode = Callable[[list[int]], str]
-
-_UTF8_TAIL = 4
-"""Token ids that an incomplete character at the end of a batch can hold, one a byte."""
+CONTEXT: Final = 12
+"""Characters before a marker by which decoded ids and fed text are compared."""
 
 
 class _Spelling(NamedTuple):
     marker: str
     real: bool | None  # None: the tokenizer has no id for this marker, so the text decides
     position: int
+    before: str  # what stands before it, since the last real marker
 
 
 class Plan(NamedTuple):
@@ -49,6 +50,7 @@ class IdTrack:
     __slots__ = (
         "_adrift",
         "_base",
+        "_before",
         "_broken",
         "_by_id",
         "_decode",
@@ -57,6 +59,7 @@ class IdTrack:
         "_parts",
         "_pending",
         "_queue",
+        "_run",
         "_spans",
         "_tail",
         "_tail_at",
@@ -67,10 +70,12 @@ class IdTrack:
     def __init__(self, markers: MarkerSet, plan: Plan, decode: Decode) -> None:
         self._by_id, self._parts, self.known = plan
         self._decode = decode
+        self._run = TextOfIds(decode)  # the run of ordinary ids that is being read
         self._markers = markers
         self._pending: list[int] = []
         self._queue: deque[_Spelling] = deque()
         self._tail = ""  # decoded text not searched yet: it may hold the beginning of a spelling
+        self._before = ""  # the last characters before the tail, since the last real marker
         self._tail_at = 0  # where it stands in the decoded output, in characters
         self._length = 0  # characters decoded so far
         self._spans: set[tuple[int, int]] = set()  # where the control tokens of the tail stand
@@ -95,8 +100,13 @@ class IdTrack:
         self._pending.extend(token_ids)
         return True
 
-    def verdict(self, marker: str, position: int) -> bool | None:
+    def verdict(self, marker: str, position: int, before: str) -> bool | None:
         """Say whether the spelling at `position` (characters of fed text) is a control token.
+
+        Args:
+            marker: the spelling.
+            position: where it stands.
+            before: the fed text before it, `CONTEXT` characters or what there is since the last real marker.
 
         Returns:
             True or False; None when decoded ids and text disagree.
@@ -106,6 +116,8 @@ class IdTrack:
         spelling = self._queue.popleft()
         drift = spelling.position - position - self._base
         if spelling.marker != marker or (abs(drift) > TEXT_LAG_MAX and not self._adrift):
+            return None
+        if spelling.before != before and not _same_text(spelling.before, before):
             return None
         self._base += drift
         self._adrift = False
@@ -129,28 +141,23 @@ class IdTrack:
         return not self._broken
 
     def _decode_pending(self) -> None:
-        pending, run, done = self._pending, [], 0
-        pieces = [self._tail]
+        pieces, run = [self._tail], []
         length = self._length
-        for index, number in enumerate(pending):
+        for number in self._pending:
             text = self._by_id.get(number)
             if text is None:
                 run.append(number)
                 continue
-            if run:
-                pieces.append(self._decode(run))
-                length += len(pieces[-1])
-                run = []
-            pieces.append(text)
-            self._spans.add((length, length + len(text)))
-            length += len(text)
-            done = index + 1
+            ordinary = self._run.end(run) if run or self._run.waits else ""
+            start = length + len(ordinary)
+            length = start + len(text)
+            pieces += (ordinary, text)
+            self._spans.add((start, length))
+            run = []
         if run:
-            text, used = self._complete(run)
-            pieces.append(text)
-            length += len(text)
-            done += used
-        del pending[:done]
+            pieces.append(self._run.push(run))
+            length += len(pieces[-1])
+        self._pending.clear()
         self._tail, self._length = "".join(pieces), length
         self._search()
 
@@ -159,31 +166,27 @@ class IdTrack:
         if not self.plain or self._tail or not self._by_id.keys().isdisjoint(self._pending):
             return False
         del self._pending[:-IDS_KEPT]
+        self._run = TextOfIds(self._decode)
         # How long their text was is not known, so the next spelling settles anew how far the two are apart.
         self._adrift = True
         return True
 
-    def _complete(self, run: list[int]) -> tuple[str, int]:
-        """Decode a run but for an incomplete character at its end; return the text and the ids used."""
-        text = self._decode(run)
-        for cut in range(1, min(_UTF8_TAIL, len(run) - 1) + 1 if text.endswith("\ufffd") else 1):
-            shorter = self._decode(run[:-cut])
-            if not shorter.endswith("\ufffd"):
-                return shorter, len(run) - cut
-        # All of it may be the beginning of one character, read again before its other bytes have come.
-        return ("", 0) if text.endswith("\ufffd") and len(run) <= _UTF8_TAIL else (text, len(run))
-
     def _search(self) -> None:
         tail, at = self._tail, 0
+        kept = 0  # where the text since the last real marker begins
         while True:
             start, end = self._markers.find(tail, at)
             if start < 0:
                 break
             marker = tail[start:end]
             real = self._real(marker, self._tail_at + start)
-            self._queue.append(_Spelling(marker, real, self._tail_at + start))
+            before = (self._before + tail[max(kept, start - CONTEXT) : start])[-CONTEXT:]
+            self._queue.append(_Spelling(marker, real, self._tail_at + start, before))
             at = start + 1 if real is False else end  # as the lexer does
+            if real:
+                self._before, kept = "", end
         at = self._markers.partial(tail, at)
+        self._before = (self._before + tail[max(kept, at - CONTEXT) : at])[-CONTEXT:]
         self._tail = tail[at:]
         self._tail_at += at
         if self._spans:
@@ -193,7 +196,18 @@ class IdTrack:
         pieces = self._parts.get(marker)
         if pieces is None:
             return None
-        return all((position + start, position + end) in self._spans for start, end in pieces)
+        for start, end in pieces:  # noqa: SIM110 - this is asked of every spelling
+            if (position + start, position + end) not in self._spans:
+                return False
+        return True
+
+
+def _same_text(decoded: str, fed: str) -> bool:
+    """Tell whether two texts agree as far as both go; blanks, which detokenizers add and drop, do not count."""
+    if "\ufffd" in decoded or "\ufffd" in fed:
+        return True
+    decoded, fed = "".join(decoded.split()), "".join(fed.split())
+    return decoded.endswith(fed) or fed.endswith(decoded)
 
 
 class CountTrack:
@@ -220,7 +234,7 @@ class CountTrack:
                 self._open[text] = self._open.pop(text, 0) + 1
         return True
 
-    def verdict(self, marker: str, position: int) -> bool | None:
+    def verdict(self, marker: str, position: int, before: str) -> bool | None:
         pieces = self._parts.get(marker)
         if pieces is None:
             return True
@@ -271,9 +285,9 @@ def marker_ids(family: str | Family, tokenizer: Any) -> dict[str, int]:
     return _resolve(tokenizer, record.control)
 
 
-def single_ids(tokenizer: Any, texts: tuple[str, ...]) -> frozenset[int]:
-    """List the ids of those texts that are one token each, resolved once per tokenizer."""
-    return frozenset(_resolve(tokenizer, texts).values())
+def single_tokens(tokenizer: Any, texts: tuple[str, ...]) -> dict[str, int]:
+    """Map those texts that are one token each to their ids, resolved once per tokenizer."""
+    return _resolve(tokenizer, texts)
 
 
 def _resolve(tokenizer: Any, texts: tuple[str, ...]) -> dict[str, int]:

@@ -1,44 +1,14 @@
 """Cutting the fed text into plain runs and markers, with or without token ids."""
 
 import logging
+from collections import deque
 from collections.abc import Iterable
-from typing import Protocol
 
-from vllm_reasoning_ext.core.reading.ids import CountTrack, IdTrack
+from vllm_reasoning_ext.core.grammar.contract import Grammar, Observer
+from vllm_reasoning_ext.core.reading.ids import CONTEXT, CountTrack, IdTrack
 from vllm_reasoning_ext.core.reading.markers import MarkerSet
 
 _log = logging.getLogger(__name__)
-
-
-class Grammar(Protocol):
-    """What a lexer feeds: runs of plain text and markers, in order."""
-
-    def text(self, text: str) -> None: ...
-
-    def marker(self, marker: str, text: str, real: bool) -> None:
-        """Take a marker.
-
-        Args:
-            marker: its spelling.
-            text: the spelling, or "" for a control token whose text never came.
-            real: True when a token id vouches for it, False when only the text says so.
-        """
-
-
-class Observer(Protocol):
-    """Who is told how spellings were read, for people who ask why; unset, it costs nothing."""
-
-    def spelling(self, marker: str, position: int, real: bool | None) -> None:
-        """Hear of a spelling.
-
-        Args:
-            marker: the spelling.
-            position: where it begins, in characters of the text fed so far.
-            real: True when a token id vouches for it, False when only the text says so, None when it is plain text.
-        """
-
-    def text_alone(self, why: str) -> None:
-        """Hear that the ids no longer count from here on."""
 
 
 class Lexer:
@@ -52,7 +22,18 @@ class Lexer:
         closing: markers that may lack their text at the end of the output (trimmed stop tokens).
     """
 
-    __slots__ = ("_closing", "_grammar", "_markers", "_only_real", "_position", "held", "observer", "track", "used_ids")
+    __slots__ = (
+        "_closing",
+        "_grammar",
+        "_markers",
+        "_only_real",
+        "held",
+        "observer",
+        "position",
+        "recent",
+        "track",
+        "used_ids",
+    )
 
     def __init__(
         self,
@@ -66,32 +47,39 @@ class Lexer:
         self._markers = markers
         self._grammar = grammar
         self._only_real = only_real
-        self._position = 0  # characters handed on so far
+        self.position = 0  # characters handed on so far
+        # The last texts, for comparing them with the ids: each has a character at least.
+        self.recent: deque[str] = deque(maxlen=CONTEXT)
         self.track = track
         self.observer: Observer | None = None
         self.held = ""
         self.used_ids = False
 
     def feed(self, text: str, token_ids: Iterable[int] | None) -> None:
-        if self.track is not None:
-            self._take_ids(text, token_ids)
+        track = self.track
+        if track is not None:
+            if token_ids is not None and track.push(token_ids):
+                self.used_ids = True
+            else:
+                self._no_ids(text, token_ids)
         buffer = self.held + text if self.held else text
         if not buffer:
             return
         if self._markers.absent(buffer):
             self.held = ""
-            self._position += len(buffer)
+            self.position += len(buffer)
+            self.recent.append(buffer)
             self._grammar.text(buffer)
             return
         if self.track is not None:
             self.track.plain = False
-        base, plain, at = self._position, 0, 0
+        base, plain, at = self.position, 0, 0
         while True:
             start, end = self._markers.find(buffer, at)
             if start < 0:
                 break
             marker = buffer[start:end]
-            real = self._verdict(marker, base + start)
+            real = self._verdict(marker, base + start, buffer[plain:start])
             if self.observer is not None:
                 self.observer.spelling(marker, base + start, real)
             if real is None:
@@ -101,60 +89,51 @@ class Lexer:
                 continue
             at = end
             if start > plain:
+                self.recent.append(buffer[plain:start])
                 self._grammar.text(buffer[plain:start])
             self._grammar.marker(marker, marker, real)
             plain = end
+            if real:
+                self.recent.clear()
+            else:
+                self.recent.append(marker)
         hold = self._markers.partial(buffer, at)
         if hold > plain:
+            self.recent.append(buffer[plain:hold])
             self._grammar.text(buffer[plain:hold])
         self.held = buffer[hold:]
-        self._position = base + hold
-
-    def skip(self, text: str, token_ids: Iterable[int] | None) -> bool:
-        """Take a delta that needs no looking at; its text does not go through the grammar.
-
-        Returns:
-            False when its ids change how the text is read, so that it must be fed after all.
-        """
-        if self.track is not None:
-            if token_ids is None or not self.track.push(token_ids):
-                return False
-            self.used_ids = True
-        self._position += len(text)
-        return True
+        self.position = base + hold
 
     def finish(self) -> None:
         """Release the held tail as text, then the control tokens whose text never came."""
         if self.held:
             self._grammar.text(self.held)
-            self._position += len(self.held)
+            self.position += len(self.held)
             self.held = ""
         if self.track is not None and self.used_ids:
             leftover = self.track.leftover()
             if all(marker in self._closing for marker in leftover):
                 for marker in leftover:
                     if self.observer is not None:
-                        self.observer.spelling(marker, self._position, True)
+                        self.observer.spelling(marker, self.position, True)
                     self._grammar.marker(marker, "", True)
             else:
                 # More than a trimmed stop token: the markers were taken out of the text on its way here.
                 self._give_up("control tokens of the output have no text")
 
-    def _take_ids(self, text: str, token_ids: Iterable[int] | None) -> None:
-        assert self.track is not None
-        if token_ids is None:
-            if text:
-                self._give_up("a text delta came without token ids" if self.used_ids else "")
-        elif self.track.push(token_ids):
-            self.used_ids = True
-        else:
+    def _no_ids(self, text: str, token_ids: Iterable[int] | None) -> None:
+        """Take a delta whose ids say nothing: the text decides from here on."""
+        if token_ids is not None:
             self._give_up("the text is too far behind the token ids")
+        elif text:
+            self._give_up("a text delta came without token ids" if self.used_ids else "")
 
-    def _verdict(self, marker: str, position: int) -> bool | None:
+    def _verdict(self, marker: str, position: int, since: str) -> bool | None:
         """Say whether a spelling is real (True), counts by its text (False) or is plain text (None)."""
         if self.track is None:
             return False
-        verdict = self.track.verdict(marker, position)
+        before = since if len(since) >= CONTEXT else "".join(self.recent) + since
+        verdict = self.track.verdict(marker, position, before[-CONTEXT:])
         if verdict is None:
             self._give_up("token ids and text disagree")
             return False

@@ -263,7 +263,7 @@ class _Stream:
                 found = _joined(found, self._noted(self._call(delta.content, self._window.take(delta))))
             return found
         slices = ""
-        for kind, text, _, _ in delta.events:
+        for kind, text, *_ in delta.events:
             if kind is TOOL:
                 if not self._run:
                     self._before = self._announced

@@ -16,7 +16,7 @@ from vllm_reasoning_ext.core.count import ReasoningTokenCounter
 from vllm_reasoning_ext.core.events import CONTENT, MARKER, REASONING, TOOL, Event
 from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.grammar.harmony import CHANNEL, CLOSERS, MESSAGE, START
-from vllm_reasoning_ext.core.reading.ids import Decode
+from vllm_reasoning_ext.core.reading.decode import Decode
 from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.logs import vllm_log
 from vllm_reasoning_ext.engines.vllm import compose as vllm_compose
@@ -82,7 +82,7 @@ class Pieces:
 
     def read(self, events: Iterable[Event]) -> Iterator[Piece]:
         """Read the next events."""
-        for kind, text, synthetic, recipient in events:
+        for kind, text, synthetic, recipient, *_ in events:
             marked = self._at in self._markers
             self._at += 0 if synthetic else len(text)
             if kind is TOOL:
@@ -254,7 +254,7 @@ def _subclass(harmony: Any) -> type:
         def _message(self, turn: "_Turn", events: Iterable[Event], shows: bool, tools: bool) -> Any:
             events = tuple(events)
             found = DeltaMessage()
-            for kind, text, _, _ in events:
+            for kind, text, *_ in events:
                 if kind is REASONING and shows:
                     found.reasoning = (found.reasoning or "") + text
                 elif kind is CONTENT or (kind is TOOL and not tools):
