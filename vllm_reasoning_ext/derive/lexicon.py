@@ -46,6 +46,7 @@ class Lexicon:
         known = {token for token in tokens if token.strip() and len(token) > 1}
         known |= {word for text in constants for word in text.split() if _is_marker(word)}
         longest = sorted(known, key=len, reverse=True)
+        self.known = tuple(longest)
         self._known = re.compile("|".join(map(re.escape, longest)) if longest else r"(?!)")
 
     def units(self, text: str) -> Units:

@@ -32,6 +32,7 @@ class Seen(NamedTuple):
         fields: names that it reads from a message, a part or a call.
         compared: variable or field -> the values that it is compared with.
         variables: the variables that its caller may set.
+        assigned: the variables that it sets itself, at least somewhere.
     """
 
     texts: tuple[str, ...]
@@ -39,6 +40,7 @@ class Seen(NamedTuple):
     fields: tuple[str, ...]
     compared: Mapping[str, tuple[Any, ...]]
     variables: frozenset[str]
+    assigned: frozenset[str]
 
 
 class Rendered(NamedTuple):
@@ -120,18 +122,20 @@ class Sandbox:
                 pipe.close()
         self._process.wait()
 
-    def render(self, context: Mapping[str, Any]) -> Rendered:
+    def render(self, context: Mapping[str, Any], *, mutable: bool = False) -> Rendered:
         """Render one conversation; the same one again costs nothing.
 
         Args:
             context: every variable the template sees (`messages`, `tools`, ...); JSON values.
+            mutable: let the template change lists and mappings, which transformers refuses.
 
         Raises:
             SetupError: the template did not end within the bounds.
         """
-        key = json.dumps(context, sort_keys=True)
+        question = {"context": context, "mutable": mutable}
+        key = json.dumps(question, sort_keys=True)
         if key not in self._known:
-            answer = self._ask(context)
+            answer = self._ask(question)
             if answer.get("fatal"):
                 raise _unbounded(answer["error"], self._bounds)
             self._known[key] = Rendered(answer.get("text", ""), answer.get("error", ""))
@@ -168,6 +172,7 @@ class Sandbox:
             tuple(seen["fields"]),
             compared,
             frozenset(seen["variables"]),
+            frozenset(seen["assigned"]),
         )
 
 

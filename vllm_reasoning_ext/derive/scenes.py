@@ -14,6 +14,8 @@ ARGUMENTS: Final = ("Zqarg1", "Zqarg2")
 RESULTS: Final = ("Zqresult1", "Zqresult2")
 # Nine letters and digits: Mistral's templates refuse any other form of id.
 IDS: Final = ("Zqcallid1", "Zqcallid2")
+DUMPED: Final = "zqdumped"
+"""Stands in every structure that a template must read and not print: where it shows, the template did not read it."""
 BOS, EOS = "<BOS>", "<EOS>"
 """What stands for a tokenizer's special tokens where there is no tokenizer."""
 
@@ -109,18 +111,18 @@ class Scenes:
         self.sandbox = sandbox
         self.tokens = {"bos_token": BOS, "eos_token": EOS, **tokens}
         self.errors: dict[str, str] = {}
+        self.mutable = False
 
     def modes(self) -> list[Mode]:
         """List the modes: the default one, and each variable with each value that can matter."""
         seen = self.sandbox.seen
         found = [DEFAULT]
-        for name in sorted(seen.variables - _STANDARD_VARIABLES):
-            values: list[Any] = [True, False]
-            values += [value for value in seen.compared.get(name, ()) if isinstance(value, str | int)]
-            if any(isinstance(value, int) and not isinstance(value, bool) for value in values[2:]):
-                values.append(0)
-            if any(isinstance(value, str) for value in values[2:]):
-                values.append("none")
+        # A variable that the template also sets is seldom one that a caller sets: those come last.
+        for name in sorted(seen.variables - _STANDARD_VARIABLES, key=lambda name: (name in seen.assigned, name)):
+            compared = [value for value in seen.compared.get(name, ()) if isinstance(value, str | int)]
+            words = [value for value in compared if isinstance(value, str) and value]
+            values = [*words, *(["none"] if "effort" in name else [])] if words else [True, False]
+            values += [0, *compared] if any(type(value) is int for value in compared) else []
             found += [Mode(((name, value),)) for value in _distinct(values)]
         return found[:_MODES_MAX]
 
@@ -154,7 +156,7 @@ class Scenes:
             **self.tokens,
             **dict(mode.values),
         }
-        done = self.sandbox.render(context)
+        done = self.sandbox.render(context, mutable=self.mutable)
         words = f"{said}, {mode}{', tools' if tools else ''}{', generation prompt' if generate else ''}"
         if done.error:
             self.errors.setdefault(words, done.error)
@@ -192,7 +194,7 @@ def assistant(carrier: Carrier | None, content: str | None = ANSWER, calls: Sequ
     if carrier.kind == "field":
         message[carrier.name] = THOUGHT
     elif carrier.kind == "part":
-        thought = {"type": carrier.name, "text": THOUGHT, carrier.name: THOUGHT, "content": THOUGHT}
+        thought = {"type": carrier.name, "text": THOUGHT, carrier.name: THOUGHT, "content": THOUGHT, DUMPED: DUMPED}
         message["content"] = [thought, *([{"type": "text", "text": content}] if content else [])]
     else:
         message = {"role": "assistant", "content": {"blocks": _blocks(content, calls)}}
@@ -200,7 +202,7 @@ def assistant(carrier: Carrier | None, content: str | None = ANSWER, calls: Sequ
 
 
 def _blocks(content: str | None, calls: Sequence[Message]) -> list[Message]:
-    found: list[Message] = [{"type": "thoughts", "text": THOUGHT}]
+    found: list[Message] = [{"type": "thoughts", "text": THOUGHT, DUMPED: DUMPED}]
     if calls:
         named = [{"name": c["function"]["name"], "arguments": c["function"]["arguments"]} for c in calls]
         found.append({"type": "tool_calls", "calls": named})

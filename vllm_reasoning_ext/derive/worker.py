@@ -22,12 +22,12 @@ def limit(cpu_seconds: int, memory_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def environment() -> Any:
-    """Build the sandbox."""
+def environment(mutable: bool) -> Any:
+    """Build the sandbox; a mutable one lets the template change lists and mappings."""
     from jinja2 import TemplateError, nodes
     from jinja2.exceptions import SecurityError
     from jinja2.ext import Extension, loopcontrols
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedEnvironment
     from jinja2.utils import Namespace
 
     class Generation(Extension):
@@ -75,7 +75,8 @@ def environment() -> Any:
     ) -> str:
         return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
-    made = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols])
+    kind = SandboxedEnvironment if mutable else ImmutableSandboxedEnvironment
+    made = kind(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols])
     made.filters["tojson"] = to_json
     made.globals["raise_exception"] = refuse
     made.globals["strftime_now"] = lambda form: datetime.now().strftime(form)
@@ -110,6 +111,7 @@ def seen_in(tree: Any) -> dict[str, Any]:
         "fields": list(dict.fromkeys(fields)),
         "compared": {name: list(dict.fromkeys(map(json.dumps, values))) for name, values in compared.items()},
         "variables": sorted(meta.find_undeclared_variables(tree)),
+        "assigned": sorted({node.name for node in tree.find_all(nodes.Name) if node.ctx in ("store", "param")}),
     }
 
 
@@ -168,18 +170,19 @@ def main() -> None:
         answers.write(json.dumps(value) + "\n")
         answers.flush()
 
-    made = environment()
     limit(job["cpu_seconds"], job["memory_bytes"])
     try:
+        made = environment(False)
         shown = seen_in(made.parse(job["template"]))
-        template = made.from_string(job["template"])
+        templates = [made.from_string(job["template"]), environment(True).from_string(job["template"])]
     except Exception as error:
         answer(told(error))
         return
     answer({"seen": shown})
     for line in sys.stdin:
         try:
-            answer({"text": render(template, json.loads(line), job["most"])})
+            question = json.loads(line)
+            answer({"text": render(templates[question["mutable"]], question["context"], job["most"])})
         except Exception as error:
             answer(told(error))
 

@@ -1,0 +1,188 @@
+"""`derive`: a family record read from a chat template, with what proves each field (SPEC section 8, step 2)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from vllm_reasoning_ext.core.families import FAMILIES, check_record
+from vllm_reasoning_ext.core.grammar.calls import Verdict, match_call
+from vllm_reasoning_ext.core.record import Family, Tool
+from vllm_reasoning_ext.derive import deduce, tools
+from vllm_reasoning_ext.derive.deduce import Deduced, Proof
+from vllm_reasoning_ext.derive.lexicon import Lexicon
+from vllm_reasoning_ext.derive.reading import Reading, read
+from vllm_reasoning_ext.derive.sandbox import Sandbox
+from vllm_reasoning_ext.derive.scenes import Scenes
+from vllm_reasoning_ext.errors import SetupError
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """What a chat template shows.
+
+    Attributes:
+        family: the record; None where the template shows no reasoning.
+        builtin: the name of a built-in family that is equal in all that matters; else None.
+        starts: mode ("default", "enable_thinking=false", ...) -> "reasoning", "content", "undecided" or "header".
+        proofs: why each field has its value.
+        unseen: what no rendering showed.
+        warnings: what is doubtful; a record without warnings was rendered, field by field.
+    """
+
+    family: Family | None
+    builtin: str | None
+    starts: Mapping[str, str]
+    proofs: Sequence[Proof]
+    unseen: Sequence[str]
+    warnings: Sequence[str]
+
+
+def derive_family(template: str, tokenizer: Any = None) -> Family:
+    """Read a family record from a chat template.
+
+    Args:
+        template: the template's text.
+        tokenizer: the model's tokenizer; its added tokens say where a composite marker ends.
+
+    Raises:
+        SetupError: the template shows no reasoning, or cannot be rendered.
+    """
+    found = derive(template, tokenizer)
+    if found.family is None:
+        seen = "; ".join([*found.warnings, *found.unseen]) or "no rendering with a thought, no marker in any prompt"
+        raise SetupError("the chat template shows no reasoning", seen, "name a family: --reasoning-parser NAME")
+    return found.family
+
+
+def derive(
+    template: str, tokenizer: Any = None, *, name: str = "derived", tokens: Mapping[str, str] | None = None
+) -> Derivation:
+    """Read from a chat template what it shows of its model's output.
+
+    Args:
+        template: the template's text.
+        tokenizer: the model's tokenizer (transformers or tokenizers), if at hand.
+        name: the record's name.
+        tokens: special tokens that the template names (`eos_token`, ...), where there is no tokenizer.
+
+    Raises:
+        SetupError: jinja2 is missing, or the template cannot be rendered.
+    """
+    special = {**special_tokens(tokenizer), **(tokens or {})}
+    with Sandbox(template) as sandbox:
+        scenes = Scenes(sandbox, special)
+        markers = [*added_tokens(tokenizer), *scenes.tokens.values()]
+        seen = sandbox.seen
+        reading = read(scenes, Lexicon(markers, (*seen.texts, *seen.constants)))
+        if not reading.prompts and reading.last is None and reading.plain is None:
+            error = next(iter(scenes.errors.values()), "it wrote nothing")
+            raise SetupError(
+                f"the chat template cannot be rendered: {error}",
+                "a conversation of one user message",
+                "correct the template, or name a family: --reasoning-parser NAME",
+            )
+        return _conclude(reading, name)
+
+
+def _conclude(reading: Reading, name: str) -> Derivation:
+    found = Deduced(reading)
+    deduce.find_ends(found)
+    deduce.find_turn(found)
+    deduce.find_pair(found)
+    if not found.opener or not found.closer:
+        return Derivation(None, None, {}, found.proofs, found.unseen, found.warnings)
+    deduce.find_answer(found)
+    calls = tools.find_tools(found)
+    tools.find_tool_turns(found)
+    deduce.find_starts(found)
+    found.prove("turn_openers", found.turn, "what every assistant turn begins with")
+    record = _record(found, calls, name)
+    builtin = _builtin(found, record)
+    starts = dict(found.starts)
+    if builtin is not None:
+        own = FAMILIES[builtin]
+        if own.channels:
+            return Derivation(own, builtin, dict.fromkeys(starts, "header"), found.proofs, found.unseen, found.warnings)
+        record = replace(
+            record,
+            turn_openers=tuple(dict.fromkeys((*record.turn_openers, *own.turn_openers))),
+            end_of_sequence=tuple(dict.fromkeys((*record.end_of_sequence, *own.end_of_sequence))),
+        )
+    try:
+        check_record(record)
+    except ValueError as error:
+        found.warnings.append(f"the record cannot be used as it is: {error}")
+    return Derivation(record, builtin, starts, found.proofs, found.unseen, found.warnings)
+
+
+def _record(found: Deduced, calls: list[Tool], name: str) -> Family:
+    first = calls[0] if calls else Tool("", ())
+    turns = [turn for turn in (found.turn, *found.tool_turns) if turn.strip()]
+    return Family(
+        name=name,
+        opener=found.opener,
+        closer=found.closer,
+        label=found.label,
+        always_open=found.starts.get("default") == "reasoning",
+        turn_openers=tuple(dict.fromkeys(turns)),
+        answer=tuple(found.answers),
+        tool_marker=first.marker,
+        call_shapes=first.shapes,
+        tool_closers=first.closers,
+        ends_thought=first.ends_thought,
+        more_tools=tuple(calls[1:]),
+        end_of_sequence=tuple(found.ends),
+        reasoning_start_str=found.opener + found.label,
+        reasoning_end_str=found.closer,
+    )
+
+
+def _builtin(found: Deduced, record: Family) -> str | None:
+    """Find the family that reads this template's output as the record does."""
+    for family in FAMILIES.values():
+        if family.channels:
+            same = (record.opener, record.closer) == (family.reasoning_start_str.strip(), family.reasoning_end_str)
+        else:
+            same = (
+                (record.pairs, record.label, record.answer) == (family.pairs, family.label, family.answer)
+                and all(_opens(turn, family) for turn in record.turn_openers)
+                and _reads_calls(found, record, family)
+            )
+        if same:
+            return family.name
+    return None
+
+
+def _opens(turn: str, family: Family) -> bool:
+    return any(turn.strip() == own.strip() for own in family.turn_openers)
+
+
+def _reads_calls(found: Deduced, record: Family, family: Family) -> bool:
+    calls = found.reading.calls
+    if calls is None or not record.tool_marker:
+        return calls is None
+    at = (calls.before + calls.first).find(record.tool_marker)
+    text = (calls.before + calls.first + calls.inner)[at:]
+    for tool in family.tools:
+        if text.startswith(tool.marker):
+            match = match_call(tool, text[len(tool.marker) :])
+            if match.verdict is Verdict.YES and set(record.tool_closers) <= set(match.closers):
+                return True
+    return False
+
+
+def special_tokens(tokenizer: Any) -> dict[str, str]:
+    """Read a tokenizer's special tokens by their names; a `tokenizers` one names none."""
+    named = getattr(tokenizer, "special_tokens_map", None) or {}
+    return {name: str(value) for name, value in named.items() if name.endswith("_token") and value}
+
+
+def added_tokens(tokenizer: Any) -> list[str]:
+    """List the texts that a tokenizer holds as tokens of their own."""
+    if tokenizer is None:
+        return []
+    backend = getattr(tokenizer, "get_added_tokens_decoder", None)
+    if backend is not None:
+        return [token.content for token in backend().values()]
+    added = getattr(tokenizer, "get_added_vocab", None)
+    return list(added()) if added is not None else []
