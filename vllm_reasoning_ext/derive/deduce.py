@@ -6,7 +6,7 @@ from typing import Final
 from vllm_reasoning_ext.derive import scenes as s
 from vllm_reasoning_ext.derive.lexicon import Units, common_end, common_start, has_marker, joined, stripped
 from vllm_reasoning_ext.derive.mirror import closers_of, mirrored, openers_of
-from vllm_reasoning_ext.derive.reading import Prompt, Reading, same_start, stripped_left
+from vllm_reasoning_ext.derive.reading import Prompt, Reading, Thought, same_start, stripped_left
 from vllm_reasoning_ext.derive.scenes import EOS, Scene
 
 SHOWN: Final = 160
@@ -67,16 +67,13 @@ class Deduced:
     def units(self, text: str) -> Units:
         return self.reading.units(text)
 
-    def within_turn(self, text: str) -> Units:
-        """Cut the end of the user's turn and the turn opener off the front of what follows a user's text."""
-        units = self.units(opened(self, text))
-        turn = self.units(self.turn)
-        shared = common_start(units, turn)
-        if len(shared) == len(turn):
-            return units[len(turn) :]
-        solid_turn = stripped(turn)
-        shared = common_start(units, solid_turn)
-        return units[len(solid_turn) :] if len(shared) == len(solid_turn) else units
+    def within_turn(self, text: str) -> Units | None:
+        """Cut the end of the user's turn and the turn opener off the front; None where the opener is not there."""
+        for candidate in (text.lstrip(), opened(self, text)):
+            for turn in (self.turn.lstrip(), self.turn.strip()):
+                if candidate.startswith(turn):
+                    return self.units(candidate[len(turn) :])
+        return None
 
     def without_thought(self, units: Units) -> Units:
         """Drop blanks, openers, closers and a label from the front."""
@@ -189,12 +186,14 @@ def find_turn(found: Deduced) -> None:
 def find_pair(found: Deduced) -> None:
     """Find the opener and the closer: from a rendered thought, else from prompts and from the template's tests."""
     reading = found.reading
+    ends = [(prompt, found.within_turn(prompt.tail)) for prompt in reading.prompts]
+    extras = [(prompt, stripped(units)) for prompt, units in ends if units is not None]
     thought = reading.thought or reading.thought_call
-    extras = [(prompt, stripped(found.within_turn(prompt.tail))) for prompt in reading.prompts]
-    if thought is not None:
-        found.closer = _closer(found)
+    rest = found.within_turn(thought.before) if thought else None
+    if thought is not None and (thought.answered or stripped(rest or ()) or _closed_in(found, thought, extras)):
+        found.closer = _closer(found, thought, rest or ())
         found.prove("closer", found.closer, thought.scene.said, _excerpt(thought.scene, s.THOUGHT))
-        _opener_by_history(found, found.within_turn(thought.before), extras)
+        _opener_by_history(found, thought, rest or (), extras)
         if not found.opener:
             _mirror_opener(found)
         return
@@ -205,30 +204,34 @@ def find_pair(found: Deduced) -> None:
         _pair_by_prompts(found, extras)
 
 
+def _closed_in(found: Deduced, thought: Thought, extras: list[tuple[Prompt, Units]]) -> bool:
+    """Tell a closer from a call's own marker, where nothing stands before the thought: a prompt shows it too."""
+    first = next((unit.text for unit in found.units(thought.after) if unit.marker), None)
+    return any(unit.text == first for _, extra in extras for unit in extra)
+
+
 def _excerpt(scene: Scene, word: str) -> str:
     at = scene.text.find(word)
     return scene.text[max(0, at - 60) : at + len(word) + 60]
 
 
-def _closer(found: Deduced) -> str:
-    reading = found.reading
-    thought = reading.thought or reading.thought_call
-    assert thought is not None
+def _closer(found: Deduced, thought: Thought, rest: Units) -> str:
+    """Take the first marker after the thought, or where there is none the whole phrase."""
     units = stripped(found.units(thought.after))
-    if has_marker(units):
-        at = next(number for number, unit in enumerate(units) if unit.marker)
-        first = units[at].text
-        # A prefix that every marker of the template shares is no marker on its own.
-        before = stripped(found.units(thought.before))
-        if len(units) > at + 1 and units[at + 1].marker and any(unit.text == first for unit in before[-2:-1]):
-            first += units[at + 1].text
-        return first
-    return joined(units)
+    at = next((number for number, unit in enumerate(units) if unit.marker), None)
+    if at is None:
+        return joined(units)
+    first = units[at].text
+    # A prefix that the template's markers share is no marker on its own: the opener begins with it too.
+    opening = stripped(rest)
+    if len(opening) > 1 and opening[0].text == first and units[at + 1 : at + 2] and units[at + 1].marker:
+        first += units[at + 1].text
+    return first
 
 
-def _opener_by_history(found: Deduced, rest: Units, extras: list[tuple[Prompt, Units]]) -> None:
-    thought = found.reading.thought or found.reading.thought_call
-    assert thought is not None
+def _opener_by_history(
+    found: Deduced, thought: Thought, rest: Units, extras: list[tuple[Prompt, Units]]
+) -> None:
     shown = _excerpt(thought.scene, s.THOUGHT)
     if stripped(rest):
         found.opener, found.label = _split_opener(rest)
@@ -236,7 +239,7 @@ def _opener_by_history(found: Deduced, rest: Units, extras: list[tuple[Prompt, U
         return
     for prompt, extra in extras:
         text = joined(extra)
-        if text and not text.startswith(found.closer) and not joined(found.units(thought.after)).strip().endswith(text):
+        if text and not text.startswith(found.closer) and not thought.after.strip().endswith(text):
             found.opener = _split_opener(extra)[0] if has_marker(extra) else text
             found.prove("opener", found.opener, prompt.scene.said, prompt.tail)
             return
@@ -293,7 +296,8 @@ def _tested_closers(found: Deduced) -> list[str]:
     tested = []
     for marker in markers:
         message = s.assistant(None, f"{s.THOUGHT}{marker}{s.ANSWER}")
-        for messages in ([s.user(), message, s.user(s.NEXT_USER)], [s.user(), message]):
+        again = s.user(s.NEXT_USER)
+        for messages in ([s.user(), message, again], [s.user(), message], [s.user(), message, again, s.assistant(None, "Zqlast1")]):
             scene = next(reading.scenes.either(messages, f"answer with {marker!r} in it"), None)
             body = scene.after(s.USER) if scene else None
             if body is not None and s.ANSWER in body and s.THOUGHT not in body:
@@ -303,26 +307,28 @@ def _tested_closers(found: Deduced) -> list[str]:
 
 
 def _pair_by_test(found: Deduced, tested: list[str], extras: list[tuple[Prompt, Units]]) -> None:
-    written = [unit.text for _, extra in extras for unit in extra if unit.marker]
+    written = {unit.text: prompt for prompt, extra in reversed(extras) for unit in extra if unit.marker}
     turn = [unit.text for unit in found.units(found.turn) if unit.marker]
-    mirrors = [m for m in tested if any(mirrored(other, m) for other in (*written, *turn))]
-    found.closer = next(iter([*mirrors, *(m for m in tested if m in written), *tested]))
+    shown = [*written, *turn]
+    ranked = sorted(
+        tested,
+        key=lambda m: (not any(mirrored(other, m) for other in shown), m not in shown, not list(openers_of(m))),
+    )
+    found.closer = ranked[0]
     if len(tested) > 1:
         found.warnings.append(f"the template cuts past answers behind {tested}; {found.closer!r} is taken for the closer")
     found.prove("closer", found.closer, "the template cuts a past answer off behind it")
     others = [m for m in written if m != found.closer]
-    openers = [m for m in others if mirrored(m, found.closer)] or others[:1]
-    if openers:
-        found.opener = openers[0]
-        prompt = next(prompt for prompt, extra in extras if any(unit.text == openers[0] for unit in extra))
-        found.prove("opener", found.opener, prompt.scene.said, prompt.tail)
-        if not mirrored(found.opener, found.closer):
-            found.warnings.append(f"nothing but their places says that {found.opener!r} and {found.closer!r} are a pair")
-        return
-    if found.closer in written:
-        prompt = next(prompt for prompt, extra in extras if any(unit.text == found.closer for unit in extra))
-        _opener_off_turn(found, prompt.scene.said, prompt.tail)
-    if not found.opener:
+    opener = next((m for m in others if mirrored(m, found.closer)), None)
+    if opener is None and found.closer in written:
+        _opener_off_turn(found, written[found.closer].scene.said, written[found.closer].tail)
+    if opener is None and not found.opener and others and not list(openers_of(found.closer)):
+        opener = others[0]
+        found.warnings.append(f"only their places say that {opener!r} and {found.closer!r} are a pair")
+    if opener is not None:
+        found.opener = opener
+        found.prove("opener", opener, written[opener].scene.said, written[opener].tail)
+    elif not found.opener:
         _mirror_opener(found)
 
 
@@ -368,7 +374,7 @@ def find_answer(found: Deduced) -> None:
         shown.append((joined(stripped(units)), reading.thought.scene))
     before = reading.plain.between(s.USER, s.ANSWER) if reading.plain else None
     if before is not None and reading.plain is not None:
-        units = found.without_thought(found.within_turn(before))
+        units = found.without_thought(found.within_turn(before) or ())
         shown.append((joined(stripped(units)), reading.plain))
     closing = found.answer_rest or found.end
     closer = next((unit.text for unit in closing if unit.marker), "")
@@ -376,22 +382,47 @@ def find_answer(found: Deduced) -> None:
         if opener and has_marker(found.units(opener)) and (opener, closer) not in found.answers:
             found.answers.append((opener, closer))
             found.prove("answer", f"{opener} … {closer}", scene.said, _excerpt(scene, s.ANSWER))
+    if not found.answers:
+        _answer_by_test(found)
     if not found.answers and found.answer_rest and found.answer_rest != found.end:
         # Nothing opens the answer: what follows it belongs to the end of the turn.
         _note_ends(found, [(*found.answer_rest, *found.end)], reading.last, "what follows an answer")
+
+
+def _answer_by_test(found: Deduced) -> None:
+    """Find a pair of which the template keeps only what stands inside, in past answers."""
+    reading = found.reading
+    constants = [text for text in reading.scenes.sandbox.seen.constants if len(reading.lexicon.markers(text.strip())) == 1]
+    for opener in constants:
+        for closer in constants:
+            if not mirrored(opener.strip(), closer.strip()) or opener.strip() in (found.opener, found.closer):
+                continue
+            message = s.assistant(None, f"{s.THOUGHT}{opener}{s.ANSWER}{closer}Zqrest1")
+            messages = [s.user(), message, s.user(s.NEXT_USER)]
+            scene = next(reading.scenes.either(messages, f"answer in {opener!r} and {closer!r}"), None)
+            body = (scene.after(s.USER) if scene else None) or ""
+            if s.ANSWER in body and s.THOUGHT not in body and "Zqrest1" not in body and opener.strip() not in body:
+                found.answers.append((opener.strip(), closer.strip()))
+                found.prove("answer", f"{opener} … {closer}", "the template keeps of a past answer what they hold")
+                return
 
 
 def find_starts(found: Deduced) -> None:
     """Say for each mode which state its prompt leaves the model in."""
     openers = [found.opener]
     closers = [found.closer, *(opener for opener, _ in found.answers)]
+    odd: dict[str, str] = {}
     for prompt in found.reading.prompts:
-        text = joined(found.within_turn(prompt.tail))
+        units = found.within_turn(prompt.tail)
+        if units is None:
+            continue
+        text = joined(units)
         opened_at = max((text.rfind(m) for m in openers if m), default=-1)
         closed_at = max((text.rfind(m) for m in closers if m), default=-1)
         state = "undecided" if opened_at < 0 and closed_at < 0 else "content" if closed_at > opened_at else "reasoning"
         found.starts[str(prompt.mode)] = state
         if state == "undecided" and text.strip():
-            found.warnings.append(f"the prompt of mode {prompt.mode} goes on with {text.strip()!r}, which has no job")
-    if found.reading.default is not None:
+            odd.setdefault(text.strip(), str(prompt.mode))
+    found.warnings += [f"the prompt of mode {mode} goes on with {text!r}, which has no job" for text, mode in odd.items()]
+    if found.reading.default is not None and "default" in found.starts:
         found.prove("always_open", str(found.starts["default"] == "reasoning"), "generation prompt", found.reading.default.tail)

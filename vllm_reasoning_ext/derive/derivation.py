@@ -93,7 +93,7 @@ def _conclude(reading: Reading, name: str) -> Derivation:
         return Derivation(None, None, {}, found.proofs, found.unseen, found.warnings)
     deduce.find_answer(found)
     calls = tools.find_tools(found)
-    tools.find_tool_turns(found)
+    tools.find_tool_turns(found, next((closer for tool in calls for closer in tool.closers), ""))
     deduce.find_starts(found)
     found.prove("turn_openers", found.turn, "what every assistant turn begins with")
     record = _record(found, calls, name)

@@ -9,6 +9,8 @@ _SHAPES: Final = re.compile(
     r"<[|｜][^<>\n]{1,80}[|｜]>"  # <|im_start|>, <｜DSML｜ calls>
     r"|</?[^\s<>\"'={}\[\](),;]{1,80}>"  # <think>, </seed:think>, <|channel>
     r"|\[/?[A-Z][A-Z0-9_]*(?: [A-Z0-9_]+)*\]"  # [THINK], [/INST], [BEGIN FINAL RESPONSE]
+    r"|[\[\]][^\s\w\[\]{}<>\"',:()][^\s\[\]{}<>\"',:()]{0,30}[\[\]]"  # ]~b]
+    r"|[\[\]][^\s\[\]{}<>\"',:()]{0,30}[^\s\w\[\]{}<>\"',:()][\[\]]"  # [e~[
     r"|[◁⟦«‹【〔⟨⟪「『][^\s◁⟦«‹【〔⟨⟪「『]{1,80}[▷⟧»›】〕⟩⟫」』]"  # ◁think▷
 )
 """Forms that markers take; a tokenizer's added tokens and a template's own constants come beside them."""
@@ -71,7 +73,11 @@ class Lexicon:
 def _is_marker(word: str) -> bool:
     if not 2 < len(word) <= 80 or word[0] not in _OPENING or word[-1] not in _CLOSING or _NO_MARKER.search(word):
         return False
-    return any(c.isalnum() for c in word) and len(_SHAPES.findall(word)) <= 1
+    tags = list(_SHAPES.finditer(word))
+    if not tags:
+        return any(c.isalnum() for c in word)
+    # A tag with a bracket of JSON on one side is no marker, one with brackets on both sides is (`]<]name[>[`).
+    return len(tags) == 1 and (tags[0].start() == 0) == (tags[0].end() == len(word))
 
 
 def _fused(units: Sequence[Unit]) -> Units:

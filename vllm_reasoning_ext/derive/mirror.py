@@ -11,8 +11,6 @@ _WORDS: Final = (
     ("begin", "end"),
     ("open", "close"),
     ("prefix", "suffix"),
-    ("begin", "finish"),
-    ("on", "off"),
 )
 
 

@@ -121,14 +121,21 @@ def read(scenes: Scenes, lexicon: Lexicon) -> Reading:
 
 
 def _prompts(scenes: Scenes) -> Iterator[Prompt]:
+    known: set[str] = set()
     for mode in scenes.modes():
         for scene in scenes.either([s.user()], "user", mode=mode, generate=True):
             tail = scene.after(s.USER)
             open_ended = scenes.render([s.user()], "user", mode=mode, tools=", tools" in scene.said)
             closed = (open_ended.after(s.USER) if open_ended else None) or ""
-            if tail is not None and tail.strip():
+            if tail is not None and tail.strip() and _caller_sets(scenes, mode, tail, known):
+                known.add(tail)
                 yield Prompt(mode, tail, closed if tail.startswith(closed) and len(closed) < len(tail) else "", scene)
                 break
+
+
+def _caller_sets(scenes: Scenes, mode: Mode, tail: str, known: set[str]) -> bool:
+    """Leave out a variable that the template sets itself, unless it changes how the prompt ends."""
+    return tail not in known or not any(name in scenes.sandbox.seen.assigned for name, _ in mode.values)
 
 
 def _telling(prompts: list[Prompt]) -> list[Mode]:
@@ -225,6 +232,10 @@ def _first_word(text: str) -> str | None:
 
 def same_start(found: Reading, texts: list[str]) -> Units:
     """Find the units with which all of `texts` begin, leaving out a text that shares none."""
+    texts = [text.lstrip() for text in texts]
+    shortest = min(texts, key=len, default="")
+    if shortest and all(text.startswith(shortest) for text in texts):
+        return found.units(shortest)
     common: Units | None = None
     for text in texts:
         units = stripped_left(found.units(text))

@@ -9,7 +9,8 @@ from vllm_reasoning_ext.derive.sandbox import Sandbox
 # Plain words: no template tests for them, and neither JSON nor a markup escape changes them.
 USER, NEXT_USER, SYSTEM = "Zquser1", "Zquser2", "Zqsystem1"
 THOUGHT, ANSWER = "Zqreason1", "Zqcontent1"
-FUNCTION, PARAMETER = "zq_tool", "zqcity"
+# Digits keep them apart from the bare words that stand between markers.
+FUNCTION, PARAMETER = "zq_tool1", "zq_city1"
 ARGUMENTS: Final = ("Zqarg1", "Zqarg2")
 RESULTS: Final = ("Zqresult1", "Zqresult2")
 # Nine letters and digits: Mistral's templates refuse any other form of id.
@@ -80,6 +81,9 @@ class Carrier(NamedTuple):
 
     name: str
     kind: str  # "field", "part" or "blocks"
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r}" if self.kind != "blocks" else "content blocks"
 
 
 class Mode(NamedTuple):

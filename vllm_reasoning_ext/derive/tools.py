@@ -6,7 +6,7 @@ from typing import Final
 from vllm_reasoning_ext.core.record import BLANKS, ID, NAME, Part, Shape, Tool
 from vllm_reasoning_ext.derive import scenes as s
 from vllm_reasoning_ext.derive.deduce import Deduced, opened
-from vllm_reasoning_ext.derive.lexicon import Unit, Units, common_end, has_marker, joined, stripped
+from vllm_reasoning_ext.derive.lexicon import Unit, Units, common_end, common_start, has_marker, joined, stripped
 from vllm_reasoning_ext.derive.reading import Calls, stripped_left
 
 _JSON: Final = re.compile(r"[\s\[{\"'`]")
@@ -26,7 +26,7 @@ def find_tools(found: Deduced) -> list[Tool]:
         return []
     marker = joined(marker_units)
     rest = joined(before)[len(marker) :]
-    closer = _closer(found, marker_units)
+    closer = _closer(found, calls, marker_units, wrapped)
     shapes = _shapes(found, calls, rest, closer)
     ends_thought = _ends_thought(found)
     found.prove("tool_marker", marker, calls.scene.said, calls.before[-60:] + calls.first + calls.inner[:40])
@@ -56,10 +56,7 @@ def stripped_text(found: Deduced, text: str) -> str:
 
 def _call_text(found: Deduced, calls: Calls) -> Units:
     """Cut the text before a call's name down to what belongs to the call."""
-    text = opened(found, calls.before)
-    turn = found.turn.strip()
-    at = text.find(turn) if turn else -1
-    units = found.units(text[at + len(turn) :] if at >= 0 else text)
+    units = found.within_turn(calls.before) or found.units(opened(found, calls.before))
     while True:
         text = joined(found.without_thought(units))
         around = next((m for pair in found.answers for m in pair if m and text.startswith(m)), None)
@@ -76,7 +73,7 @@ def _marker(found: Deduced, calls: Calls, before: Units) -> tuple[Units, bool]:
     if wrapper and wrapper[0].marker:
         return _leading(wrapper), True
     if before and before[0].marker:
-        return _lengthened(found, before, calls), False
+        return _leading(before), False
     text = joined(before)
     if text and not _JSON.match(text):
         return (Unit(text, False),), False
@@ -84,37 +81,34 @@ def _marker(found: Deduced, calls: Calls, before: Units) -> tuple[Units, bool]:
 
 
 def _leading(units: Units) -> Units:
-    """Take the first marker; two that stand together belong together where neither stands alone elsewhere."""
-    count = 1
-    if len(units) > 1 and units[1].marker and not _closed(units[0]):
-        count = 2
+    """Take the first marker; a prefix that ends in an opening bracket takes the marker after it along."""
+    count = 2 if len(units) > 1 and units[1].marker and units[0].text[-1:] in "[<" else 1
     return units[:count]
 
 
-def _closed(unit: Unit) -> bool:
-    """Tell a whole tag from a prefix that ends in an opening bracket."""
-    return unit.text[-1:] not in "[<"
-
-
-def _lengthened(found: Deduced, before: Units, calls: Calls) -> Units:
-    """Take markers until they stand once in a call."""
-    count = 1
-    whole = calls.before + calls.first + calls.inner + calls.after
-    del found, whole
-    if len(before) > 1 and before[1].marker and not _closed(before[0]):
-        count = 2
-    return before[:count]
-
-
-def _closer(found: Deduced, marker: Units) -> str:
-    units = found.call_rest
+def _closer(found: Deduced, calls: Calls, marker: Units, wrapped: bool) -> str:
+    """Find the closing tag: what ends all calls, or where nothing wraps them what ends each."""
+    units = _own_rest(found)
+    if not wrapped and calls.middle is not None:
+        shared = common_start(found.units(calls.middle), units)
+        units = shared if has_marker(shared) else units
     last = max((number for number, unit in enumerate(units) if unit.marker), default=-1)
     if last < 0:
         return ""
-    first = last
-    if last > 0 and units[last - 1] in marker:
-        first = last - 1
+    first = last - 1 if last > 0 and units[last - 1] in marker else last
+    following = next((unit.text for unit in found.call_rest[last + 1 :] if unit.marker), "")
+    if following and following not in found.ends:
+        found.ends.append(following)
+        found.prove("end_of_sequence", following, f"{calls.scene.said}: what follows calls", calls.after)
     return joined(units[first : last + 1])
+
+
+def _own_rest(found: Deduced) -> Units:
+    """Cut what follows the last argument where another turn begins or this one ends."""
+    turn = found.turn.strip()
+    stops = {unit.text for unit in found.units(turn) if unit.marker} | set(found.ends)
+    at = next((n for n, unit in enumerate(found.call_rest) if n and unit.text in stops), len(found.call_rest))
+    return stripped(found.call_rest[:at])
 
 
 def _ends_thought(found: Deduced) -> bool:
@@ -128,8 +122,10 @@ def _ends_thought(found: Deduced) -> bool:
 def _shapes(found: Deduced, calls: Calls, rest: str, closer: str) -> tuple[Shape, ...]:
     """Describe how a call begins right after its marker."""
     name = Part(NAME) if calls.first == s.FUNCTION else Part(ID)
-    if "{" in rest or rest.lstrip()[:1] in ("[", '"'):
+    if "{" in rest or '"' in rest[:3]:
         return (_json_shape(rest),)
+    if rest.strip() == "[":
+        return ((*_json_shape(rest), Part(BLANKS), name, calls.inner[:1]),)
     before = _tag_shape(rest)
     if calls.first == s.FUNCTION and rest.rstrip().endswith(("=", '="', "='")):
         return (before,)
@@ -169,8 +165,13 @@ def _tag_shape(rest: str) -> Shape:
     return tuple(shape)
 
 
-def find_tool_turns(found: Deduced) -> None:
-    """Find with what the assistant's turn goes on after a tool's result, where that is no turn opener."""
+def find_tool_turns(found: Deduced, closer: str) -> None:
+    """Find with what the assistant's turn goes on after a tool's result, where that is no turn opener.
+
+    Args:
+        found: what is known; gets the result.
+        closer: the closing tag of calls, or "".
+    """
     calls = found.reading.calls
     if calls is None:
         return
@@ -187,20 +188,18 @@ def find_tool_turns(found: Deduced) -> None:
             if marker and marker not in found.ends:
                 found.tool_turns.append(marker)
                 found.prove("turn_openers", marker, scene.said, tail)
-        _further_end(found, scene, calls)
+        _further_end(found, scene, calls, closer)
         return
 
 
-def _further_end(found: Deduced, scene: s.Scene, calls: Calls) -> None:
+def _further_end(found: Deduced, scene: s.Scene, calls: Calls, closer: str) -> None:
     """Where no marker of its own ends a turn, the next turn's opener does, after calls too."""
     if found.reading.last is None or has_marker(found.units(found.reading.last.after(s.ANSWER) or "")):
         return
-    after = scene.between(s.ARGUMENTS[calls.count - 1], s.RESULTS[0])
-    if after is None:
+    after = scene.between(s.ARGUMENTS[calls.count - 1], s.RESULTS[0]) or ""
+    if not closer or closer not in after:
         return
-    units = stripped(found.units(after))
-    own = len(found.call_rest)
-    following = next((unit.text for unit in units[own:] if unit.marker), "")
+    following = next(iter(found.reading.lexicon.markers(after.rpartition(closer)[2])), "")
     if following and following not in found.ends:
         found.ends.append(following)
         found.prove("end_of_sequence", following, f"{scene.said}: what follows calls", after)
