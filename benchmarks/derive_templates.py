@@ -126,21 +126,25 @@ def derived(template: str) -> tuple[Derivation | None, str]:
         return None, str(error)
 
 
+# SGLang also looks into the vocabulary. Without a tokenizer, the tags that stand in the template make one.
 _SGLANG: Final = """
-import json, sys
-from sglang.srt.managers.template_detection import *
-import sglang.srt.managers.template_detection as module
+import json, re, sys
+from sglang.srt.parser import template_detection as d
+found = []
+for text in json.load(sys.stdin):
+    force, config = d.detect_reasoning_pattern(text)
+    vocab = set(re.findall(r"<[^<>\\s]{1,80}>|\\[/?[A-Z_]+\\]", text))
+    context = d.TemplateDetectionContext(template=text, reasoning_config=config, force_reasoning=force, vocab=vocab)
+    found.append(next((rule.value for rule in d.REASONING_PARSER_RULES if rule.predicate(context)), None))
+print(json.dumps(found))
 """
 
 
 def by_sglang(python: str, texts: Sequence[str]) -> list[str | None]:
     """Ask SGLang's own detection, in its environment, which reasoning parser each template needs."""
-    code = (
-        "import json, sys\n"
-        "from sglang.srt.parser.template_detection import detect_reasoning_parser_from_template as detect\n"
-        "print(json.dumps([detect(text) for text in json.load(sys.stdin)]))"
+    done = subprocess.run(
+        [python, "-c", _SGLANG], input=json.dumps(texts), capture_output=True, text=True, check=True
     )
-    done = subprocess.run([python, "-c", code], input=json.dumps(texts), capture_output=True, text=True, check=True)
     found: list[str | None] = json.loads(done.stdout.splitlines()[-1])
     return found
 

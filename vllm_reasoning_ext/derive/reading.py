@@ -97,6 +97,14 @@ class Reading:
         return self.lexicon.units(text)
 
     @property
+    def refused_tools(self) -> str:
+        """The error with which the template refuses past calls while functions are on offer; "" where it does not."""
+        if self.calls is None or ", tools" in self.calls.scene.said:
+            return ""
+        words = f"{self.calls.scene.said}, tools"
+        return self.scenes.errors.get(words, "")
+
+    @property
     def default(self) -> Prompt | None:
         return self.prompts[0] if self.prompts and self.prompts[0].mode == DEFAULT else None
 

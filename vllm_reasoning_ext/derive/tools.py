@@ -38,6 +38,9 @@ def find_tools(found: Deduced) -> list[Tool]:
         found.warnings.append("the template renders one call only; what closes several is not known")
     if found.reading.changed:
         found.warnings.append("calls were rendered only where a template may change lists; transformers refuses that")
+    failed = found.reading.refused_tools
+    if failed:
+        found.warnings.append(f"with functions on offer the template fails on past calls, so that was not seen: {failed}")
     if not ends_thought:
         found.prove("ends_thought", "False", found.reading.thought_call.scene.said if found.reading.thought_call else "")
     tools = [Tool(marker, shapes, (closer,) if closer else (), ends_thought)]
