@@ -142,9 +142,7 @@ print(json.dumps(found))
 
 def by_sglang(python: str, texts: Sequence[str]) -> list[str | None]:
     """Ask SGLang's own detection, in its environment, which reasoning parser each template needs."""
-    done = subprocess.run(
-        [python, "-c", _SGLANG], input=json.dumps(texts), capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([python, "-c", _SGLANG], input=json.dumps(texts), capture_output=True, text=True, check=True)
     found: list[str | None] = json.loads(done.stdout.splitlines()[-1])
     return found
 

@@ -75,6 +75,11 @@ class Deduced:
                     return self.units(candidate[len(turn) :])
         return None
 
+    def within_prompt(self, prompt: Prompt) -> Units | None:
+        """Cut a prompt down to what stands after the turn opener; None where that is not there."""
+        units = self.within_turn(prompt.tail)
+        return self.within_turn(prompt.tail[len(prompt.closed) :]) if units is None else units
+
     def without_thought(self, units: Units) -> Units:
         """Drop blanks, openers, closers and a label from the front."""
         text = joined(units).lstrip()
@@ -186,7 +191,7 @@ def find_turn(found: Deduced) -> None:
 def find_pair(found: Deduced) -> None:
     """Find the opener and the closer: from a rendered thought, else from prompts and from the template's tests."""
     reading = found.reading
-    ends = [(prompt, found.within_turn(prompt.tail)) for prompt in reading.prompts]
+    ends = [(prompt, found.within_prompt(prompt)) for prompt in reading.prompts]
     extras = [(prompt, stripped(units)) for prompt, units in ends if units is not None]
     thought = reading.thought or reading.thought_call
     rest = found.within_turn(thought.before) if thought else None
@@ -229,9 +234,7 @@ def _closer(found: Deduced, thought: Thought, rest: Units) -> str:
     return first
 
 
-def _opener_by_history(
-    found: Deduced, thought: Thought, rest: Units, extras: list[tuple[Prompt, Units]]
-) -> None:
+def _opener_by_history(found: Deduced, thought: Thought, rest: Units, extras: list[tuple[Prompt, Units]]) -> None:
     shown = _excerpt(thought.scene, s.THOUGHT)
     if stripped(rest):
         found.opener, found.label = _split_opener(rest)
@@ -297,7 +300,11 @@ def _tested_closers(found: Deduced) -> list[str]:
     for marker in markers:
         message = s.assistant(None, f"{s.THOUGHT}{marker}{s.ANSWER}")
         again = s.user(s.NEXT_USER)
-        for messages in ([s.user(), message, again], [s.user(), message], [s.user(), message, again, s.assistant(None, "Zqlast1")]):
+        for messages in (
+            [s.user(), message, again],
+            [s.user(), message],
+            [s.user(), message, again, s.assistant(None, "Zqlast1")],
+        ):
             scene = next(reading.scenes.either(messages, f"answer with {marker!r} in it"), None)
             body = scene.after(s.USER) if scene else None
             if body is not None and s.ANSWER in body and s.THOUGHT not in body:
@@ -316,7 +323,9 @@ def _pair_by_test(found: Deduced, tested: list[str], extras: list[tuple[Prompt, 
     )
     found.closer = ranked[0]
     if len(tested) > 1:
-        found.warnings.append(f"the template cuts past answers behind {tested}; {found.closer!r} is taken for the closer")
+        found.warnings.append(
+            f"the template cuts past answers behind {tested}; {found.closer!r} is taken for the closer"
+        )
     found.prove("closer", found.closer, "the template cuts a past answer off behind it")
     others = [m for m in written if m != found.closer]
     opener = next((m for m in others if mirrored(m, found.closer)), None)
@@ -392,7 +401,9 @@ def find_answer(found: Deduced) -> None:
 def _answer_by_test(found: Deduced) -> None:
     """Find a pair of which the template keeps only what stands inside, in past answers."""
     reading = found.reading
-    constants = [text for text in reading.scenes.sandbox.seen.constants if len(reading.lexicon.markers(text.strip())) == 1]
+    constants = [
+        text for text in reading.scenes.sandbox.seen.constants if len(reading.lexicon.markers(text.strip())) == 1
+    ]
     for opener in constants:
         for closer in constants:
             if not mirrored(opener.strip(), closer.strip()) or opener.strip() in (found.opener, found.closer):
@@ -407,13 +418,33 @@ def _answer_by_test(found: Deduced) -> None:
                 return
 
 
+def note_prose(found: Deduced) -> None:
+    """Where nothing was found: say which pairs the system text names, which no rendering puts into place."""
+    scenes, lexicon = found.reading.scenes, found.reading.lexicon
+    own = [{"role": "system", "content": s.SYSTEM}, s.user(), s.assistant(None), s.user(s.NEXT_USER)]
+    framed = next(scenes.either(own, "system, user, answer, user"), None)
+    frame = set(lexicon.markers(framed.text)) if framed else set()
+    for prompt in found.reading.prompts:
+        named = lexicon.markers(prompt.scene.text.partition(s.USER)[0])
+        markers = [marker for marker in dict.fromkeys(named) if marker not in frame]
+        if ", tools" in prompt.scene.said:
+            continue
+        pair = next(((a, b) for a in markers for b in markers if a != b and b in closers_of(a)), None)
+        if pair is not None:
+            found.warnings.append(
+                f"the system text of mode {prompt.mode} names {pair[0]!r} and {pair[1]!r}, but no rendering puts a "
+                "thought between them"
+            )
+            return
+
+
 def find_starts(found: Deduced) -> None:
     """Say for each mode which state its prompt leaves the model in."""
     openers = [found.opener]
     closers = [found.closer, *(opener for opener, _ in found.answers)]
     odd: dict[str, str] = {}
     for prompt in found.reading.prompts:
-        units = found.within_turn(prompt.tail)
+        units = found.within_prompt(prompt)
         if units is None:
             continue
         text = joined(units)
@@ -423,6 +454,10 @@ def find_starts(found: Deduced) -> None:
         found.starts[str(prompt.mode)] = state
         if state == "undecided" and text.strip():
             odd.setdefault(text.strip(), str(prompt.mode))
-    found.warnings += [f"the prompt of mode {mode} goes on with {text!r}, which has no job" for text, mode in odd.items()]
+    found.warnings += [
+        f"the prompt of mode {mode} goes on with {text!r}, which has no job" for text, mode in odd.items()
+    ]
     if found.reading.default is not None and "default" in found.starts:
-        found.prove("always_open", str(found.starts["default"] == "reasoning"), "generation prompt", found.reading.default.tail)
+        found.prove(
+            "always_open", str(found.starts["default"] == "reasoning"), "generation prompt", found.reading.default.tail
+        )

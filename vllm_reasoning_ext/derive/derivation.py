@@ -10,9 +10,11 @@ from vllm_reasoning_ext.core.record import Family, Tool
 from vllm_reasoning_ext.derive import deduce, tools
 from vllm_reasoning_ext.derive.deduce import Deduced, Proof
 from vllm_reasoning_ext.derive.lexicon import Lexicon
+from vllm_reasoning_ext.derive.named import Named, named_markers
 from vllm_reasoning_ext.derive.reading import Reading, read
 from vllm_reasoning_ext.derive.sandbox import Sandbox
 from vllm_reasoning_ext.derive.scenes import Scenes
+from vllm_reasoning_ext.derive.vocabulary import Vocabulary
 from vllm_reasoning_ext.errors import SetupError
 
 
@@ -68,10 +70,10 @@ def derive(
     Raises:
         SetupError: jinja2 is missing, or the template cannot be rendered.
     """
-    special = {**special_tokens(tokenizer), **(tokens or {})}
+    vocabulary = Vocabulary(tokenizer)
     with Sandbox(template) as sandbox:
-        scenes = Scenes(sandbox, special)
-        markers = [*added_tokens(tokenizer), *scenes.tokens.values()]
+        scenes = Scenes(sandbox, {**vocabulary.named, **(tokens or {})})
+        markers = [*vocabulary.added, *scenes.tokens.values()]
         seen = sandbox.seen
         reading = read(scenes, Lexicon(markers, (*seen.texts, *seen.constants)))
         if not reading.prompts and reading.last is None and reading.plain is None:
@@ -81,22 +83,37 @@ def derive(
                 "a conversation of one user message",
                 "correct the template, or name a family: --reasoning-parser NAME",
             )
-        return _conclude(reading, name)
+        return _conclude(reading, name, vocabulary, named_markers(tokenizer))
 
 
-def _conclude(reading: Reading, name: str) -> Derivation:
+def _conclude(reading: Reading, name: str, vocabulary: Vocabulary, named: Named | None) -> Derivation:
     found = Deduced(reading)
     deduce.find_ends(found)
     deduce.find_turn(found)
     deduce.find_pair(found)
+    if named is not None:
+        named.outrank(found)
     if not found.opener or not found.closer:
+        deduce.note_prose(found)
         return Derivation(None, None, {}, found.proofs, found.unseen, found.warnings)
     deduce.find_answer(found)
+    if named is not None and named.answer:
+        found.answers = [named.answer]
     calls = tools.find_tools(found)
     tools.find_tool_turns(found, next((closer for tool in calls for closer in tool.closers), ""))
     deduce.find_starts(found)
     found.prove("turn_openers", found.turn, "what every assistant turn begins with")
-    record = _record(found, calls, name)
+    record = vocabulary.fitted(_record(found, calls, name))
+    if not vocabulary.added:
+        found.unseen.append("which markers are control tokens: no tokenizer was given")
+    missing = vocabulary.missing(record)
+    if missing:
+        found.warnings.append(f"the tokenizer has no token for {missing}: the model spells them from pieces, if at all")
+    return _settled(found, record)
+
+
+def _settled(found: Deduced, record: Family) -> Derivation:
+    """Compare the record with the built-in families, and with what a record can say."""
     builtin = _builtin(found, record)
     starts = dict(found.starts)
     if builtin is not None:
@@ -169,20 +186,3 @@ def _reads_calls(found: Deduced, record: Family, family: Family) -> bool:
             if match.verdict is Verdict.YES and set(record.tool_closers) <= set(match.closers):
                 return True
     return False
-
-
-def special_tokens(tokenizer: Any) -> dict[str, str]:
-    """Read a tokenizer's special tokens by their names; a `tokenizers` one names none."""
-    named = getattr(tokenizer, "special_tokens_map", None) or {}
-    return {name: str(value) for name, value in named.items() if name.endswith("_token") and value}
-
-
-def added_tokens(tokenizer: Any) -> list[str]:
-    """List the texts that a tokenizer holds as tokens of their own."""
-    if tokenizer is None:
-        return []
-    backend = getattr(tokenizer, "get_added_tokens_decoder", None)
-    if backend is not None:
-        return [token.content for token in backend().values()]
-    added = getattr(tokenizer, "get_added_vocab", None)
-    return list(added()) if added is not None else []

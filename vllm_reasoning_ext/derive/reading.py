@@ -112,7 +112,7 @@ class Reading:
 def read(scenes: Scenes, lexicon: Lexicon) -> Reading:
     """Render every conversation that can tell something, and keep the ones that do."""
     found = Reading(scenes, lexicon)
-    found.prompts = list(_prompts(scenes))
+    found.prompts = _prompts(scenes)
     turn = [s.user(), s.assistant(None)]
     found.last = next(scenes.either(turn, "user, answer"), None)
     again = [*turn, s.user(s.NEXT_USER)]
@@ -128,22 +128,24 @@ def read(scenes: Scenes, lexicon: Lexicon) -> Reading:
     return found
 
 
-def _prompts(scenes: Scenes) -> Iterator[Prompt]:
-    known: set[str] = set()
-    for mode in scenes.modes():
-        for scene in scenes.either([s.user()], "user", mode=mode, generate=True):
-            tail = scene.after(s.USER)
-            open_ended = scenes.render([s.user()], "user", mode=mode, tools=", tools" in scene.said)
-            closed = (open_ended.after(s.USER) if open_ended else None) or ""
-            if tail is not None and tail.strip() and _caller_sets(scenes, mode, tail, known):
-                known.add(tail)
-                yield Prompt(mode, tail, closed if tail.startswith(closed) and len(closed) < len(tail) else "", scene)
-                break
+def _prompts(scenes: Scenes) -> list[Prompt]:
+    """Render the generation prompt in every mode that makes one."""
+    made = [prompt for mode in scenes.modes() if (prompt := _prompt(scenes, mode)) is not None]
+    assigned = scenes.sandbox.seen.assigned
+    default = made[0].tail if made else ""
+    # A variable that the template sets itself is one that callers set only if it changes how the prompt ends.
+    changing = {name for prompt in made if prompt.tail != default for name, _ in prompt.mode.values}
+    return [p for p in made if all(name in changing or name not in assigned for name, _ in p.mode.values)]
 
 
-def _caller_sets(scenes: Scenes, mode: Mode, tail: str, known: set[str]) -> bool:
-    """Leave out a variable that the template sets itself, unless it changes how the prompt ends."""
-    return tail not in known or not any(name in scenes.sandbox.seen.assigned for name, _ in mode.values)
+def _prompt(scenes: Scenes, mode: Mode) -> Prompt | None:
+    for scene in scenes.either([s.user()], "user", mode=mode, generate=True):
+        tail = scene.after(s.USER)
+        ended = scenes.render([s.user()], "user", mode=mode, tools=", tools" in scene.said)
+        closed = (ended.after(s.USER) if ended else None) or ""
+        if tail is not None and tail.strip():
+            return Prompt(mode, tail, closed if tail.startswith(closed) and len(closed) < len(tail) else "", scene)
+    return None
 
 
 def _telling(prompts: list[Prompt]) -> list[Mode]:

@@ -22,14 +22,14 @@ BOS, EOS = "<BOS>", "<EOS>"
 
 FIELDS: Final = ("reasoning_content", "reasoning", "thinking")
 _KNOWN_FIELDS: Final = frozenset(
-    "role content tool_calls tool_call_id name function arguments id type text image image_url video audio parameters"
-    " description properties required items get split strip lstrip rstrip startswith endswith lower upper replace"
-    " append update keys values first last index index0 length revindex0 previtem nextitem loop self string number"
-    " tool_call_name title enum documents json join format is_error results output blocks calls".split()
+    """role content tool_calls tool_call_id name function arguments id type text image image_url video audio parameters
+    description properties required items get split strip lstrip rstrip startswith endswith lower upper replace append
+    update keys values first last index index0 length revindex0 previtem nextitem loop self string number title enum
+    tool_call_name documents json join format is_error results output blocks calls""".split()  # noqa: SIM905
 )
 _STANDARD_VARIABLES: Final = frozenset(
-    "messages tools documents add_generation_prompt bos_token eos_token pad_token unk_token namespace range dict"
-    " raise_exception strftime_now loop caller varargs kwargs".split()
+    """messages tools documents add_generation_prompt bos_token eos_token pad_token unk_token namespace range dict
+    raise_exception strftime_now loop caller varargs kwargs""".split()  # noqa: SIM905
 )
 _EXTRA_FIELDS_MAX: Final = 16
 _MODES_MAX: Final = 40
@@ -125,7 +125,7 @@ class Scenes:
         for name in sorted(seen.variables - _STANDARD_VARIABLES, key=lambda name: (name in seen.assigned, name)):
             compared = [value for value in seen.compared.get(name, ()) if isinstance(value, str | int)]
             words = [value for value in compared if isinstance(value, str) and value]
-            values = [*words, *(["none"] if "effort" in name else [])] if words else [True, False]
+            values: list[Any] = [*words, *(["none"] if "effort" in name else [])] if words else [True, False]
             values += [0, *compared] if any(type(value) is int for value in compared) else []
             found += [Mode(((name, value),)) for value in _distinct(values)]
         return found[:_MODES_MAX]
@@ -141,7 +141,13 @@ class Scenes:
         return [*found, *(Carrier(name, "field") for name in further[:_EXTRA_FIELDS_MAX])]
 
     def render(
-        self, messages: Sequence[Message], said: str, *, mode: Mode = DEFAULT, tools: bool = False, generate: bool = False
+        self,
+        messages: Sequence[Message],
+        said: str,
+        *,
+        mode: Mode = DEFAULT,
+        tools: bool = False,
+        generate: bool = False,
     ) -> Scene | None:
         """Render; None where the template refuses.
 

@@ -40,9 +40,13 @@ def find_tools(found: Deduced) -> list[Tool]:
         found.warnings.append("calls were rendered only where a template may change lists; transformers refuses that")
     failed = found.reading.refused_tools
     if failed:
-        found.warnings.append(f"with functions on offer the template fails on past calls, so that was not seen: {failed}")
+        found.warnings.append(
+            f"with functions on offer the template fails on past calls, so that was not seen: {failed}"
+        )
     if not ends_thought:
-        found.prove("ends_thought", "False", found.reading.thought_call.scene.said if found.reading.thought_call else "")
+        found.prove(
+            "ends_thought", "False", found.reading.thought_call.scene.said if found.reading.thought_call else ""
+        )
     tools = [Tool(marker, shapes, (closer,) if closer else (), ends_thought)]
     turn = found.turn.strip()
     thought = found.reading.thought_call
