@@ -5,7 +5,7 @@ from typing import Final
 
 from vllm_reasoning_ext.derive import scenes as s
 from vllm_reasoning_ext.derive.lexicon import Units, common_end, common_start, has_marker, joined, stripped
-from vllm_reasoning_ext.derive.mirror import closers_of, mirrored, openers_of
+from vllm_reasoning_ext.derive.mirror import closers_of, mirrored, openers_of, slashed
 from vllm_reasoning_ext.derive.reading import Prompt, Reading, Thought, same_start, stripped_left
 from vllm_reasoning_ext.derive.scenes import EOS, Scene
 
@@ -319,7 +319,7 @@ def _pair_by_test(found: Deduced, tested: list[str], extras: list[tuple[Prompt, 
     shown = [*written, *turn]
     ranked = sorted(
         tested,
-        key=lambda m: (not any(mirrored(other, m) for other in shown), m not in shown, not list(openers_of(m))),
+        key=lambda m: (not any(mirrored(other, m) for other in shown), m not in shown, not slashed(m)),
     )
     found.closer = ranked[0]
     if len(tested) > 1:
@@ -331,7 +331,7 @@ def _pair_by_test(found: Deduced, tested: list[str], extras: list[tuple[Prompt, 
     opener = next((m for m in others if mirrored(m, found.closer)), None)
     if opener is None and found.closer in written:
         _opener_off_turn(found, written[found.closer].scene.said, written[found.closer].tail)
-    if opener is None and not found.opener and others and not list(openers_of(found.closer)):
+    if opener is None and not found.opener and others and not slashed(found.closer):
         opener = others[0]
         found.warnings.append(f"only their places say that {opener!r} and {found.closer!r} are a pair")
     if opener is not None:

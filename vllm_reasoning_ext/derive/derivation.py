@@ -25,6 +25,7 @@ class Derivation:
     Attributes:
         family: the record; None where the template shows no reasoning.
         builtin: the name of a built-in family that is equal in all that matters; else None.
+        matches: every built-in family that is, `builtin` being the first.
         starts: mode ("default", "enable_thinking=false", ...) -> "reasoning", "content", "undecided" or "header".
         proofs: why each field has its value.
         unseen: what no rendering showed.
@@ -33,6 +34,7 @@ class Derivation:
 
     family: Family | None
     builtin: str | None
+    matches: Sequence[str]
     starts: Mapping[str, str]
     proofs: Sequence[Proof]
     unseen: Sequence[str]
@@ -95,7 +97,7 @@ def _conclude(reading: Reading, name: str, vocabulary: Vocabulary, named: Named 
         named.outrank(found)
     if not found.opener or not found.closer:
         deduce.note_prose(found)
-        return Derivation(None, None, {}, found.proofs, found.unseen, found.warnings)
+        return Derivation(None, None, (), {}, found.proofs, found.unseen, found.warnings)
     deduce.find_answer(found)
     if named is not None and named.answer:
         found.answers = [named.answer]
@@ -114,12 +116,14 @@ def _conclude(reading: Reading, name: str, vocabulary: Vocabulary, named: Named 
 
 def _settled(found: Deduced, record: Family) -> Derivation:
     """Compare the record with the built-in families, and with what a record can say."""
-    builtin = _builtin(found, record)
+    matches = [family.name for family in FAMILIES.values() if _is_read_by(found, record, family)]
+    builtin = matches[0] if matches else None
     starts = dict(found.starts)
     if builtin is not None:
         own = FAMILIES[builtin]
         if own.channels:
-            return Derivation(own, builtin, dict.fromkeys(starts, "header"), found.proofs, found.unseen, found.warnings)
+            starts = dict.fromkeys(starts, "header")
+            return Derivation(own, builtin, matches, starts, found.proofs, found.unseen, found.warnings)
         record = replace(
             record,
             turn_openers=tuple(dict.fromkeys((*record.turn_openers, *own.turn_openers))),
@@ -129,7 +133,7 @@ def _settled(found: Deduced, record: Family) -> Derivation:
         check_record(record)
     except ValueError as error:
         found.warnings.append(f"the record cannot be used as it is: {error}")
-    return Derivation(record, builtin, starts, found.proofs, found.unseen, found.warnings)
+    return Derivation(record, builtin, matches, starts, found.proofs, found.unseen, found.warnings)
 
 
 def _record(found: Deduced, calls: list[Tool], name: str) -> Family:
@@ -154,20 +158,15 @@ def _record(found: Deduced, calls: list[Tool], name: str) -> Family:
     )
 
 
-def _builtin(found: Deduced, record: Family) -> str | None:
-    """Find the family that reads this template's output as the record does."""
-    for family in FAMILIES.values():
-        if family.channels:
-            same = (record.opener, record.closer) == (family.reasoning_start_str.strip(), family.reasoning_end_str)
-        else:
-            same = (
-                (record.pairs, record.label, record.answer) == (family.pairs, family.label, family.answer)
-                and all(_opens(turn, family) for turn in record.turn_openers)
-                and _reads_calls(found, record, family)
-            )
-        if same:
-            return family.name
-    return None
+def _is_read_by(found: Deduced, record: Family, family: Family) -> bool:
+    """Tell whether a built-in family reads this template's output as the record does."""
+    if family.channels:
+        return (record.opener, record.closer) == (family.reasoning_start_str.strip(), family.reasoning_end_str)
+    return (
+        (record.pairs, record.label, record.answer) == (family.pairs, family.label, family.answer)
+        and all(_opens(turn, family) for turn in record.turn_openers)
+        and _reads_calls(found, record, family)
+    )
 
 
 def _opens(turn: str, family: Family) -> bool:

@@ -11,12 +11,14 @@ _SHAPES: Final = re.compile(
     r"|\[/?[A-Z][A-Z0-9_]*(?: [A-Z0-9_]+)*\]"  # [THINK], [/INST], [BEGIN FINAL RESPONSE]
     r"|[\[\]][^\s\w\[\]{}<>\"',:()][^\s\[\]{}<>\"',:()]{0,30}[\[\]]"  # ]~b]
     r"|[\[\]][^\s\[\]{}<>\"',:()]{0,30}[^\s\w\[\]{}<>\"',:()][\[\]]"  # [e~[
+    r"|(?P<fence>([@#$%^&~§|!])\2+)[\w:/.-]{1,80}(?P=fence)"  # @@think@@
     r"|[◁⟦«‹【〔⟨⟪「『][^\s◁⟦«‹【〔⟨⟪「『]{1,80}[▷⟧»›】〕⟩⟫」』]"  # ◁think▷
 )
 """Forms that markers take; a tokenizer's added tokens and a template's own constants come beside them."""
 
 _OPENING: Final = "<[◁⟦«‹【〔⟨⟪「『]"
 _CLOSING: Final = ">]▷⟧»›】〕⟩⟫」』["
+_SYMBOLS: Final = "@#$%^&*~|§¤!?+_"
 _NO_MARKER: Final = re.compile(r"[\s\"'{}=,;()\\]")
 _BARE_WORD: Final = re.compile(r"[A-Za-z_]{1,24}")
 _OTHER: Final = re.compile(r"\s+|\w+|[^\w\s]")
@@ -71,6 +73,8 @@ class Lexicon:
 
 
 def _is_marker(word: str) -> bool:
+    if len(word) > 4 and word[0] in _SYMBOLS and word[-1] in _SYMBOLS:
+        return any(c.isalnum() for c in word) and not _NO_MARKER.search(word) and len(list(_SHAPES.finditer(word))) <= 1
     if not 2 < len(word) <= 80 or word[0] not in _OPENING or word[-1] not in _CLOSING or _NO_MARKER.search(word):
         return False
     tags = list(_SHAPES.finditer(word))

@@ -25,6 +25,11 @@ def openers_of(closer: str) -> Iterator[str]:
         yield from _with_word(closer, last, first)
 
 
+def slashed(closer: str) -> bool:
+    """Tell a closer whose slash says what opens it."""
+    return _SLASHED.fullmatch(closer) is not None
+
+
 def closers_of(opener: str) -> Iterator[str]:
     """List what could close what `opener` opens, the likeliest first."""
     plain = _PLAIN.fullmatch(opener)

@@ -48,11 +48,11 @@ def find_tools(found: Deduced) -> list[Tool]:
             "ends_thought", "False", found.reading.thought_call.scene.said if found.reading.thought_call else ""
         )
     tools = [Tool(marker, shapes, (closer,) if closer else (), ends_thought)]
-    turn = found.turn.strip()
     thought = found.reading.thought_call
-    if thought is not None and turn and stripped_text(found, thought.after).startswith(turn):
+    text = stripped_text(found, thought.after) if thought else ""
+    if found.turn.strip() and text.startswith(found.turn.strip()) and marker in text:
         # A turn that opens anew for the call: after a thought the call's marker has the turn opener before it.
-        tools.append(Tool(turn + marker, shapes, tools[0].closers, ends_thought))
+        tools.append(Tool(text.partition(marker)[0] + marker, shapes, tools[0].closers, ends_thought))
     return tools
 
 
