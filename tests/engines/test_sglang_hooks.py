@@ -18,6 +18,7 @@ from sglang.srt.plugins.hook_registry import HookRegistry
 
 from tests.engines.replay import tokenizer_of
 from tests.engines.sglang_drive import Serving
+from tests.support.patience import START_SECONDS
 from vllm_reasoning_ext.demo.tiny_model import encode
 from vllm_reasoning_ext.engines.register import register_sglang
 from vllm_reasoning_ext.engines.sglang import hooks as sglang_hooks
@@ -317,7 +318,7 @@ def test_a_server_in_a_child_process_gets_the_hooks() -> None:
     queue = context.Queue()
     child = context.Process(target=_in_a_child, args=(queue,))
     child.start()
-    assert queue.get(timeout=120) is True
+    assert queue.get(timeout=START_SECONDS) is True
     child.join()
 
 
@@ -338,6 +339,8 @@ def test_loading_the_plugin_twice_hooks_once() -> None:
         "load_plugins(); register_sglang(); load_plugins()\n"
         "print(sorted({len(hooks) for hooks in HookRegistry._hooks.values()}), len(HookRegistry._patched))\n"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=START_SECONDS, check=True
+    )
     # Our hooks, and the one that says the line once SGLang's log is there.
     assert ran.stdout.splitlines()[-1] == f"[1] {len(sglang_hooks.HOOKS) + 1}", ran.stderr[-2000:]

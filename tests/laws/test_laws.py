@@ -15,6 +15,8 @@ from vllm_reasoning_ext.core.families import FAMILIES
 FAMILY_NAMES = sorted(FAMILIES)
 every_name = pytest.mark.parametrize("name", NAMES)
 every_family = pytest.mark.parametrize("name", FAMILY_NAMES)
+with_turns = pytest.mark.parametrize("name", [name for name in FAMILY_NAMES if FAMILIES[name].turn_openers])
+with_ends = pytest.mark.parametrize("name", [name for name in FAMILY_NAMES if FAMILIES[name].end_of_sequence])
 
 
 def run(sample: Sample, deltas: list[Fed], **more: object) -> Outcome:
@@ -170,7 +172,7 @@ def test_text_after_the_ids_stop(name: str, data: st.DataObject) -> None:
     assert raw(outcome) == sample.text + rest
 
 
-@every_family
+@with_ends
 @given(st.data())
 def test_a_stop_token_without_text(name: str, data: st.DataObject) -> None:
     """Law 5: a trimmed control token adds nothing to the text and changes no field but what a terminator may add."""
@@ -187,7 +189,7 @@ def test_a_stop_token_without_text(name: str, data: st.DataObject) -> None:
     assert trimmed.reasoning == written.reasoning
 
 
-@every_family
+@with_turns
 @given(st.data())
 def test_the_prompt_decides_by_its_region(name: str, data: st.DataObject) -> None:
     """Section 4: whatever stands before the last turn opener changes nothing."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from tests.live.conftest import Scripted
 from tests.support.more_outputs import TOOL_PARSERS, reasoning_tokens
+from tests.support.patience import LOCAL_SECONDS
 from vllm_reasoning_ext.demo.chat_reply import from_body, from_events, wanted
 from vllm_reasoning_ext.demo.outputs import Output
 
@@ -41,7 +42,7 @@ def check(scripted: Scripted, output: Output, step: int) -> None:
 
 def splits(scripted: Scripted, **labels: str) -> float:
     """Read our counter on the server's metrics page: the sum over the series with these labels."""
-    with urllib.request.urlopen(f"{scripted.server.url}/metrics", timeout=10) as page:
+    with urllib.request.urlopen(f"{scripted.server.url}/metrics", timeout=LOCAL_SECONDS) as page:
         lines = page.read().decode().splitlines()
     labelled = [f'{name}="{value}"' for name, value in labels.items()]
     found = [
@@ -51,7 +52,7 @@ def splits(scripted: Scripted, **labels: str) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in found)
 
 
-def wait_until(holds: Callable[[], bool], seconds: float = 10) -> None:
+def wait_until(holds: Callable[[], bool], seconds: float = LOCAL_SECONDS) -> None:
     """Wait for what a server does after its reply; the caller asserts it then."""
     deadline = time.monotonic() + seconds
     while not holds() and time.monotonic() < deadline:

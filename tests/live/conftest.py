@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.patience import REPLY_SECONDS, START_SECONDS
 from vllm_reasoning_ext.conformance.script import cut_at, script_ids
 from vllm_reasoning_ext.demo.outputs import Output
 from vllm_reasoning_ext.demo.tiny_model import encode
@@ -94,6 +95,8 @@ def start_vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
                 python=python,
                 env=dict(env),
                 script=VLLM_CLI if cli else None if engine else SCRIPTED_ENGINE,
+                start_seconds=START_SECONDS,
+                reply_seconds=REPLY_SECONDS,
             )
             running[key] = Scripted(server.__enter__(), tokenizer)
         return running[key]

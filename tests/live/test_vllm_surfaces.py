@@ -11,6 +11,7 @@ import pytest
 from tests.live.chat_outputs import check, flags, splits, wait_until
 from tests.live.conftest import Scripted, Start
 from tests.support.more_outputs import TOOL_PARSERS, outputs_of, reasoning_tokens
+from tests.support.patience import REPLY_SECONDS
 from vllm_reasoning_ext.demo.outputs import FUNCTION, TOOLS, Output
 
 pytestmark = [pytest.mark.vllm, pytest.mark.live]
@@ -44,7 +45,7 @@ def turn_outputs(family: str) -> list[Output]:
 def openai_client(scripted: Scripted) -> Any:
     import openai
 
-    return openai.OpenAI(base_url=f"{scripted.server.url}/v1", api_key="none", max_retries=0)
+    return openai.OpenAI(base_url=f"{scripted.server.url}/v1", api_key="none", max_retries=0, timeout=REPLY_SECONDS)
 
 
 def script(scripted: Scripted, output: Output, **more: Any) -> dict[str, Any]:
@@ -230,7 +231,7 @@ def messages(scripted: Scripted, output: Output, *, stream: bool) -> Seen:
     """Send an Anthropic messages request."""
     import anthropic
 
-    client = anthropic.Anthropic(base_url=scripted.server.url, api_key="none", max_retries=0)
+    client = anthropic.Anthropic(base_url=scripted.server.url, api_key="none", max_retries=0, timeout=REPLY_SECONDS)
     schema = TOOLS[0]["function"]["parameters"]
     fields: dict[str, Any] = {
         "model": "tiny",
@@ -276,7 +277,7 @@ def test_a_hang_up_harms_nobody(served: tuple[str, Scripted]) -> None:
     ]
     for other in others:
         other.start()
-    with urllib.request.urlopen(request, timeout=60) as reply:
+    with urllib.request.urlopen(request, timeout=REPLY_SECONDS) as reply:
         for _ in range(4):
             reply.readline()
     for other in others:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.live.conftest import Scripted, Start
 from tests.serve.servers import proxied
+from tests.support.patience import LOCAL_SECONDS, REPLY_SECONDS
 from tests.wire.streams import decoded
 from vllm_reasoning_ext.serve.settings import Settings
 from vllm_reasoning_ext.wire.translation import Translation
@@ -27,13 +28,13 @@ SCRIPTS = [
 ]
 
 
-@pytest.fixture(scope="module", params=["proxy", "middleware", "proxy before the CPU engine"])
+@pytest.fixture(scope="module", params=["proxy", "middleware"])
 def translated(request: pytest.FixtureRequest, start_vllm: Start) -> Iterator[tuple[Scripted, str]]:
     if request.param == "middleware":
         scripted = start_vllm("qwen3", "--middleware", MIDDLEWARE, env=POLICY)
         yield scripted, scripted.server.url
         return
-    scripted = start_vllm("qwen3", engine="engine" in request.param)
+    scripted = start_vllm("qwen3")
     with proxied(scripted.server.url, SETTINGS) as base:
         yield scripted, base
 
@@ -51,7 +52,7 @@ def say() -> list[Any]:
 def test_chat(translated: tuple[Scripted, str], step: int) -> None:
     openai = pytest.importorskip("openai")
     scripted, base = translated
-    with openai.OpenAI(base_url=f"{base}/v1", api_key="k", max_retries=0) as client:
+    with openai.OpenAI(base_url=f"{base}/v1", api_key="k", max_retries=0, timeout=REPLY_SECONDS) as client:
         for script, reasoning, content in SCRIPTS:
             asked: dict[str, Any] = {"model": "tiny", "messages": say(), "extra_body": xargs(scripted, script, step)}
             choice = client.chat.completions.create(**asked).choices[0]
@@ -69,7 +70,7 @@ def test_chat(translated: tuple[Scripted, str], step: int) -> None:
 def test_responses(translated: tuple[Scripted, str]) -> None:
     openai = pytest.importorskip("openai")
     scripted, base = translated
-    with openai.OpenAI(base_url=f"{base}/v1", api_key="k", max_retries=0) as client:
+    with openai.OpenAI(base_url=f"{base}/v1", api_key="k", max_retries=0, timeout=REPLY_SECONDS) as client:
         for script, reasoning, content in SCRIPTS:
             asked: dict[str, Any] = {"model": "tiny", "input": "hello", "extra_body": xargs(scripted, script)}
             assert items_of(client.responses.create(**asked).output) == (reasoning, content)
@@ -94,7 +95,7 @@ def items_of(output: Any) -> tuple[str, str]:
 def test_messages(translated: tuple[Scripted, str]) -> None:
     anthropic = pytest.importorskip("anthropic")
     scripted, base = translated
-    with anthropic.Anthropic(base_url=base, api_key="k", max_retries=0) as client:
+    with anthropic.Anthropic(base_url=base, api_key="k", max_retries=0, timeout=REPLY_SECONDS) as client:
         for script, reasoning, content in SCRIPTS:
             asked: dict[str, Any] = {
                 "model": "tiny",
@@ -118,7 +119,9 @@ def test_several_choices(translated: tuple[Scripted, str]) -> None:
     scripted, base = translated
     body = {"model": "tiny", "messages": say(), "n": 2, **xargs(scripted, SCRIPTS[0][0])}
     body["stream"] = True
-    events = decoded(httpx.post(f"{base}/v1/chat/completions", json=body, trust_env=False, timeout=60).content)
+    events = decoded(
+        httpx.post(f"{base}/v1/chat/completions", json=body, trust_env=False, timeout=REPLY_SECONDS).content
+    )
     for index in (0, 1):
         deltas = [c["delta"] for e in events if e != "[DONE]" for c in e["choices"] if c["index"] == index]
         assert "".join(delta.get("reasoning_content") or "" for delta in deltas) == "Why é?"
@@ -129,7 +132,7 @@ def test_several_choices(translated: tuple[Scripted, str]) -> None:
 def test_errors_of_the_server_come_through(translated: tuple[Scripted, str]) -> None:
     _, base = translated
     body = {"model": "no such model", "messages": say()}
-    answer = httpx.post(f"{base}/v1/chat/completions", json=body, trust_env=False, timeout=60)
+    answer = httpx.post(f"{base}/v1/chat/completions", json=body, trust_env=False, timeout=REPLY_SECONDS)
     assert answer.status_code == 404
     assert "no such model" in answer.text
 
@@ -138,6 +141,6 @@ def test_the_middleware_counts_on_the_servers_own_metrics_page(start_vllm: Start
     scripted = start_vllm("qwen3", "--middleware", MIDDLEWARE, env=POLICY)
     body = {"model": "tiny", "messages": say(), **xargs(scripted, SCRIPTS[0][0])}
     scripted.server.post("/v1/chat/completions", body)
-    page = httpx.get(f"{scripted.server.url}/metrics", trust_env=False).text
+    page = httpx.get(f"{scripted.server.url}/metrics", trust_env=False, timeout=LOCAL_SECONDS).text
     line = next(line for line in page.splitlines() if 'end="closed",mode="body",surface="chat"' in line)
     assert float(line.rpartition(" ")[2]) >= 1

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from tests.support.patience import LOCAL_SECONDS, REPLY_SECONDS
 from tests.wire.streams import chat as chat_events
 from tests.wire.streams import message_item, messages, response, responses, sse
 from vllm_reasoning_ext.serve.metrics import Metrics
@@ -41,7 +42,7 @@ def running(app: App, limits: Limits | None = None) -> Iterator[str]:
         yield f"http://127.0.0.1:{sock.getsockname()[1]}"
     finally:
         running_server.should_exit = True
-        thread.join(10)
+        thread.join(LOCAL_SECONDS)
         sock.close()
         assert not thread.is_alive()
 
@@ -172,7 +173,7 @@ class Upstream:
         return StreamingResponse(half(), media_type="text/event-stream")
 
     async def _silent(self, request: Request) -> Response:
-        await asyncio.sleep(30)
+        await asyncio.sleep(3600)
         return Response()
 
     async def _redirect(self, request: Request) -> Response:
@@ -216,6 +217,6 @@ def proxied(
     upstream: str, settings: Settings = ALL, limits: Limits | None = None, metrics: Metrics | None = None
 ) -> Iterator[str]:
     """Serve a proxy in front of an address."""
-    limits = limits or Limits(connect_seconds=2, read_seconds=5, shutdown_seconds=1)
+    limits = limits or Limits(connect_seconds=LOCAL_SECONDS, read_seconds=REPLY_SECONDS, shutdown_seconds=1)
     with running(proxy_app(upstream, settings, limits, metrics=metrics), limits) as base:
         yield base

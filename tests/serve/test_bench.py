@@ -3,11 +3,13 @@
 import subprocess
 import sys
 
+from tests.support.patience import REPLY_SECONDS
+
 
 def test_a_small_measurement() -> None:
     few = ["--streams", "5", "--tokens", "20", "--rounds", "1", "--pace", "0"]
     command = [sys.executable, "-m", "benchmarks.proxy", *few]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=REPLY_SECONDS, check=False)
     assert done.returncode == 0, done.stderr
     one, many, checked = done.stdout.splitlines()
     assert one.startswith("one stream at a time")

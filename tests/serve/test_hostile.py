@@ -8,10 +8,13 @@ import httpx
 import pytest
 
 from tests.serve.servers import ALL, Upstream, proxied
+from tests.support.patience import LOCAL_SECONDS, stretched
 from vllm_reasoning_ext.serve.proxy.admission import refusal
 from vllm_reasoning_ext.serve.proxy.limits import Limits
 
-LIMITS = Limits(header_bytes=16_000, body_bytes=1000, header_seconds=0.5, connect_seconds=2, shutdown_seconds=1)
+LIMITS = Limits(
+    header_bytes=16_000, body_bytes=1000, header_seconds=stretched(1), connect_seconds=LOCAL_SECONDS, shutdown_seconds=1
+)
 HOST = b"Host: x\r\n"
 
 
@@ -24,7 +27,7 @@ def strict(upstream_at: tuple[Upstream, str]) -> Iterator[str]:
 def talk(base: str, data: bytes) -> bytes:
     """Send bytes, give what comes back until the proxy closes."""
     address = urlsplit(base)
-    with socket.create_connection((address.hostname or "", address.port or 0), timeout=5) as sock:
+    with socket.create_connection((address.hostname or "", address.port or 0), timeout=LOCAL_SECONDS) as sock:
         sock.sendall(data)
         out = b""
         while piece := sock.recv(65536):
@@ -80,14 +83,15 @@ def test_refused_and_not_passed_on(strict: str, upstream: Upstream, data: bytes,
     answer = talk(strict, data)
     assert answer.startswith(b"HTTP/1.1 %d " % status), answer[:200]
     assert not upstream.bodies
-    assert httpx.get(f"{strict}/healthz", trust_env=False).status_code == 200
+    assert httpx.get(f"{strict}/healthz", trust_env=False, timeout=LOCAL_SECONDS).status_code == 200
 
 
 def test_a_header_just_over_the_bound_is_refused_by_number(strict: str, upstream: Upstream) -> None:
     # Received in one piece, it is complete before the parser's own bound can bite.
     headers = {f"x-{n}": "y" * 1000 for n in range(15)}
-    assert httpx.get(f"{strict}/x", headers=headers | {"x": "y" * 900}, trust_env=False).status_code == 431
-    assert httpx.get(f"{strict}/x", headers=dict(list(headers.items())[:10]), trust_env=False).status_code == 200
+    with httpx.Client(trust_env=False, timeout=LOCAL_SECONDS) as client:
+        assert client.get(f"{strict}/x", headers=headers | {"x": "y" * 900}).status_code == 431
+        assert client.get(f"{strict}/x", headers=dict(list(headers.items())[:10])).status_code == 200
     assert len(upstream.seen) == 1
 
 

@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from tests.serve.servers import ALL, Upstream, proxied, running
+from tests.support.patience import LOCAL_SECONDS, REPLY_SECONDS, stretched
 from tests.wire.streams import decoded, totals
 from vllm_reasoning_ext.errors import SetupError
 from vllm_reasoning_ext.serve.metrics import Metrics
@@ -34,7 +35,7 @@ def ask(text: str = TEXT, **more: Any) -> dict[str, Any]:
 
 
 def wait_for(condition: Callable[[], bool]) -> bool:
-    end = time.monotonic() + 5
+    end = time.monotonic() + LOCAL_SECONDS
     while not condition() and time.monotonic() < end:
         time.sleep(0.01)
     return condition()
@@ -42,7 +43,7 @@ def wait_for(condition: Callable[[], bool]) -> bool:
 
 @pytest.fixture(scope="module")
 def client() -> Any:
-    with httpx.Client(trust_env=False, timeout=10) as found:
+    with httpx.Client(trust_env=False, timeout=LOCAL_SECONDS) as found:
         yield found
 
 
@@ -142,7 +143,7 @@ def test_redirects_are_passed_on_and_cookies_not_kept(proxy: str, upstream: Upst
     answer = client.get(proxy + "/redirect", headers={"authorization": "Bearer secret"})
     assert (answer.status_code, answer.headers["location"]) == (307, "http://127.0.0.1:9/elsewhere")
     assert answer.headers["set-cookie"] == "a=secret"
-    with httpx.Client(trust_env=False) as other:
+    with httpx.Client(trust_env=False, timeout=LOCAL_SECONDS) as other:
         other.get(proxy + "/x")
     assert [request.url.path for request in upstream.seen] == ["/redirect", "/x"]
     assert "cookie" not in upstream.seen[1].headers
@@ -187,12 +188,15 @@ def test_a_client_that_hangs_up_frees_the_upstream(upstream_at: tuple[Upstream, 
         return metrics.registry.get_sample_value("reasoning_ext_proxy_errors_total", {"cause": "client_gone"}) or 0
 
     with proxied(upstream_at[1], metrics=metrics) as base:
-        with httpx.Client(trust_env=False) as client, client.stream("GET", base + "/endless") as answer:
+        with (
+            httpx.Client(trust_env=False, timeout=LOCAL_SECONDS) as client,
+            client.stream("GET", base + "/endless") as answer,
+        ):
             next(answer.iter_raw())
-        assert upstream.gone.wait(5)
+        assert upstream.gone.wait(LOCAL_SECONDS)
         assert wait_for(lambda: counted() == 1)
         # Before there is any answer, too.
-        with httpx.Client(trust_env=False, timeout=0.3) as client, pytest.raises(httpx.ReadTimeout):
+        with httpx.Client(trust_env=False, timeout=stretched(0.5)) as client, pytest.raises(httpx.ReadTimeout):
             client.get(base + "/silent")
         assert wait_for(lambda: counted() == 2)
 
@@ -234,7 +238,7 @@ def test_an_upstream_that_does_not_answer(
     cause: str,
 ) -> None:
     metrics = Metrics()
-    limits = Limits(connect_seconds=1, read_seconds=0.3, shutdown_seconds=1)
+    limits = Limits(connect_seconds=LOCAL_SECONDS, read_seconds=stretched(0.3), shutdown_seconds=1)
     with proxied(upstream_url or upstream_at[1], ALL, limits, metrics) as base:
         answer = client.get(base + path)
     assert answer.status_code == status
@@ -245,8 +249,8 @@ def test_an_upstream_that_does_not_answer(
 def test_more_clients_than_allowed_get_503(upstream_at: tuple[Upstream, str], upstream: Upstream) -> None:
     with (
         proxied(upstream_at[1], ALL, Limits(connections=2, shutdown_seconds=1)) as base,
-        httpx.Client(trust_env=False) as one,
-        httpx.Client(trust_env=False) as two,
+        httpx.Client(trust_env=False, timeout=LOCAL_SECONDS) as one,
+        httpx.Client(trust_env=False, timeout=LOCAL_SECONDS) as two,
         one.stream("GET", base + "/endless"),
     ):
         assert two.get(base + "/healthz").status_code == 503
@@ -274,7 +278,7 @@ def test_many_streams_at_a_time_do_not_mix(proxy: str) -> None:
     seen: dict[str, tuple[str, str]] = {}
 
     def run(text: str) -> None:
-        with httpx.Client(trust_env=False, timeout=30) as client:
+        with httpx.Client(trust_env=False, timeout=REPLY_SECONDS) as client:
             seen[text] = totals("chat", client.post(proxy + CHAT, json=ask(text, stream=True)).content)
 
     threads = [threading.Thread(target=run, args=(text,)) for text in texts]
@@ -335,7 +339,7 @@ def test_sigterm_lets_a_stream_finish(upstream_at: tuple[Upstream, str], upstrea
     )
     assert process.stdout is not None
     base = f"http://127.0.0.1:{process.stdout.readline().strip()}"
-    with httpx.Client(trust_env=False, timeout=10) as client:
+    with httpx.Client(trust_env=False, timeout=LOCAL_SECONDS) as client:
         wait_for(lambda: client.get(base + "/healthz").status_code == 200)
         with client.stream("POST", base + "/stepwise/chat/completions", json=ask(stream=True)) as answer:
             pieces = answer.iter_raw()
@@ -345,7 +349,7 @@ def test_sigterm_lets_a_stream_finish(upstream_at: tuple[Upstream, str], upstrea
             upstream.resume.set()
             seen += b"".join(pieces)
     assert totals("chat", seen) == ("why", "first second")
-    _, log = process.communicate(timeout=10)
+    _, log = process.communicate(timeout=LOCAL_SECONDS)
     assert process.returncode in (0, -signal.SIGTERM)
     assert "listening on http://127.0.0.1:" in log
     assert "Traceback" not in log
@@ -353,7 +357,7 @@ def test_sigterm_lets_a_stream_finish(upstream_at: tuple[Upstream, str], upstrea
 
 def accepts(base: str) -> bool:
     try:
-        return httpx.get(base + "/healthz", trust_env=False).status_code == 200
+        return httpx.get(base + "/healthz", trust_env=False, timeout=LOCAL_SECONDS).status_code == 200
     except httpx.TransportError:
         return False
 

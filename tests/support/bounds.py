@@ -23,5 +23,7 @@ def hold_bound(family: str, max_buffer_bytes: int = 0) -> int:
         return BLANK_HOLD_MAX + HARMONY_HEADER_SPAN + half
     if record.grammar == "atem":
         return BLANK_HOLD_MAX + max(len("<|start|>") + ATEM_HEADER_SPAN, len("to=") + ATEM_NAME_MAX) + half
-    # The label may be kept beside the blanks; the blanks before a call beside the call.
-    return BLANK_HOLD_MAX + len(record.label) + len(record.tool_marker) + TOOL_HOLD_MAX + longest + half
+    # The label may be kept beside the blanks, and the blanks before a call beside the call; a closer forced into a
+    # call doubles its room, and blanks may follow it, or an answer's closer.
+    marker = max((len(tool.marker) for tool in record.tools), default=0)
+    return 2 * BLANK_HOLD_MAX + len(record.label) + marker + 2 * TOOL_HOLD_MAX + 2 * longest + half

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from hypothesis import strategies as st
 
-from vllm_reasoning_ext import FAMILIES
+from vllm_reasoning_ext import FAMILIES, Family
 from vllm_reasoning_ext.conformance.char_tokenizer import CharTokenizer, Token
 from vllm_reasoning_ext.core.grammar.tags import DEFAULT_TAGS
 
@@ -19,7 +19,9 @@ _WORDS: Final = (
 _BLANKS: Final = (" ", "\n", "\n\n", "\t ", "\r\n", " " * 90, "\n" * 4097)
 _CALLS: Final = (
     '{"name": "f"}', "f\n<arg_key>", "<function=f>", "call:f{}", '<invoke name="f">', "function_calls>\n", " calls>",
-    'invoke name="f">', "tool_calls>", '{\n "', "f</tool_call>", "]<]minimax[>[<invoke name=",
+    'invoke name="f">', "tool_calls>", "toolcalls>", "f[ARGS]{", "[CALL_ID]a1", '[{"f": ', "[", '"f"', "functions.f:0",
+    "<|open|>call tool=", "<tool_call:opensource>", "<ifm|tool_call>",
+    '{\n "', "f</tool_call>", "]<]minimax[>[<invoke name=",
 )  # fmt: skip
 _HEADER: Final = (
     "analysis", "final", "commentary", "ANALYSIS", "thought", "thought\n", "assistant", "user", "tool", "to=",
@@ -51,6 +53,17 @@ PROMPTS: Final[dict[str, tuple[str, ...]]] = {
     "inline": (),
 }  # fmt: skip
 """Prompt endings of every start state."""
+
+
+def _endings(record: Family) -> tuple[str, ...]:
+    """Make the prompt endings of a family that has none above, from what its record says."""
+    turn = record.turn_openers[0] if record.turn_openers else ""
+    opened = [opener for opener, _ in (*record.pairs, *record.answer) if opener]
+    closed = "".join(record.pairs[0])
+    return tuple(f"q{turn}{text}" for text in ("", "Begun", closed, f"{record.opener}so", *opened))
+
+
+PROMPTS.update({name: _endings(record) for name, record in FAMILIES.items() if name not in PROMPTS})
 
 
 class Sample(NamedTuple):

@@ -6,11 +6,11 @@ from vllm_reasoning_ext.core.record import BLANKS, NAME, ONE_SPACE, WORD, Family
 
 _SPACE, _BLANKS, _NAME, _WORD = Part(ONE_SPACE), Part(BLANKS), Part(NAME), Part(WORD)
 
-_CHATML: Final = "<|im_start|>assistant\n"
+CHATML: Final = "<|im_start|>assistant\n"
 _GLM: Final = "<|assistant|>"
 _MINIMAX: Final = "]~b]ai\n"
 # DeepSeek's V3.2 renders tool results without a new assistant token, V3.1 ends them with a token of their own.
-_DEEPSEEK: Final = (
+DEEPSEEK: Final = (
     "<｜Assistant｜>",
     "</function_results>",
     "<｜tool▁output▁end｜>",
@@ -19,13 +19,21 @@ _DEEPSEEK: Final = (
 _DSML: Final = "｜DSML｜"
 _M3: Final = "]<]minimax[>["
 
+CALL_SHAPES: Final = (
+    (_BLANKS, "{", _BLANKS, '"'),
+    (_BLANKS, "<function="),
+    (_BLANKS, _NAME, _BLANKS, "<arg_key>"),
+    (_BLANKS, _NAME, _BLANKS, "</tool_call>"),
+)
+"""What follows `<tool_call>`: JSON, a function tag, or a name and its first argument."""
+
 SEVEN: Final = (
     Family(
         name="deepseekv32",
         opener="<think>",
         closer="</think>",
         always_open=True,
-        turn_openers=_DEEPSEEK,
+        turn_openers=DEEPSEEK,
         tool_marker=f"<{_DSML}",
         # Models garble the wrapper's name ("toolcalls"); the closing tag repeats what they wrote.
         call_shapes=((_SPACE, "invoke "), (_SPACE, _WORD, ">")),
@@ -40,14 +48,9 @@ SEVEN: Final = (
         aliases=("glm",),
         opener="<think>",
         closer="</think>",
-        turn_openers=(_CHATML, _GLM, _MINIMAX, *_DEEPSEEK),
+        turn_openers=(CHATML, _GLM, _MINIMAX, *DEEPSEEK),
         tool_marker="<tool_call>",
-        call_shapes=(
-            (_BLANKS, "{", _BLANKS, '"'),
-            (_BLANKS, "<function="),
-            (_BLANKS, _NAME, _BLANKS, "<arg_key>"),
-            (_BLANKS, _NAME, _BLANKS, "</tool_call>"),
-        ),
+        call_shapes=CALL_SHAPES,
         tool_closers=("</tool_call>",),
         end_of_sequence=("<|im_end|>", "<|endoftext|>", "<｜end▁of▁sentence｜>", "<|user|>", "<|observation|>"),
         reasoning_start_str="<think>",

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from typing import Final
 
 from vllm_reasoning_ext.core.builtin import SEVEN
+from vllm_reasoning_ext.core.more import MORE
 from vllm_reasoning_ext.core.record import Family, MarkerPair, Part, Shape, Tool
 
 __all__ = [
@@ -21,7 +22,7 @@ __all__ = [
     "register_family",
 ]
 
-FAMILIES: Final[dict[str, Family]] = {record.name: record for record in SEVEN}
+FAMILIES: Final[dict[str, Family]] = {record.name: record for record in (*SEVEN, *MORE)}
 """The families by name; `register_family` adds to it."""
 
 

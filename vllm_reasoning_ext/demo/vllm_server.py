@@ -55,6 +55,8 @@ class VllmServer:
         env: further environment variables.
         python: the interpreter to run it with.
         note: called with the seconds waited, now and then.
+        start_seconds: how long it may take until it serves.
+        reply_seconds: how long a reply, or the next piece of it, may take.
     """
 
     def __init__(
@@ -66,11 +68,14 @@ class VllmServer:
         env: Mapping[str, str] = {},
         python: str = sys.executable,
         note: Callable[[int], None] = lambda seconds: None,
+        start_seconds: float = 600,
+        reply_seconds: float = 120,
     ) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = log
         self._note = note
+        self._start_seconds, self._reply_seconds = start_seconds, reply_seconds
         self._env = {**os.environ, **ENVIRONMENT, **env}
         main = log.with_suffix(".entry.py")
         if script is None:
@@ -95,10 +100,10 @@ class VllmServer:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _wait(self, limit: int = 600) -> None:
+    def _wait(self) -> None:
         process = self._process
         assert process is not None
-        for second in range(limit):
+        for second in range(int(self._start_seconds)):
             if process.poll() is not None:
                 raise SetupError(f"vLLM ended with status {process.returncode}", str(self.log), self.tail())
             try:
@@ -108,7 +113,7 @@ class VllmServer:
                 time.sleep(1)
             if second % 10 == 9:
                 self._note(second + 1)
-        raise SetupError(f"vLLM does not serve after {limit} s", str(self.log), self.tail())
+        raise SetupError(f"vLLM does not serve after {self._start_seconds:.0f} s", str(self.log), self.tail())
 
     def tail(self, lines: int = 30) -> str:
         """Give the last lines of the server's log."""
@@ -134,7 +139,7 @@ class VllmServer:
             self.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"}
         )
         try:
-            return urllib.request.urlopen(request, timeout=120)
+            return urllib.request.urlopen(request, timeout=self._reply_seconds)
         except urllib.error.HTTPError as error:
             raise RuntimeError(f"{path}: HTTP {error.code}: {error.read().decode(errors='replace')}") from error
 

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from tests.support.patience import LOCAL_SECONDS, START_SECONDS
+
 SHIM: Final = Path(__file__).parent / "shim"
 PORTS: Final = range(9400, 9500)
-START_SECONDS: Final = 300
 
 
 class Server:
@@ -39,10 +40,10 @@ class Server:
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
                 raise RuntimeError(f"the server ended with {self._process.returncode}:\n{self.tail()}")
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/v1/models", timeout=5):
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/v1/models", timeout=LOCAL_SECONDS):
                 return
             time.sleep(1)
-        raise RuntimeError(f"the server was not up after {START_SECONDS} s:\n{self.tail()}")
+        raise RuntimeError(f"the server was not up after {START_SECONDS:.0f} s:\n{self.tail()}")
 
     def returncode(self, seconds: float) -> int:
         """Wait for the server to end by itself."""
@@ -57,7 +58,7 @@ class Server:
         # At once and the whole group: asked politely, SGLang first spends seconds on crash diagnostics.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(20)
+        self._process.wait(LOCAL_SECONDS)
 
 
 def _free_port() -> int:

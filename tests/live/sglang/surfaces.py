@@ -7,6 +7,8 @@ from typing import Any, Final, NamedTuple
 import anthropic
 import openai
 
+from tests.support.patience import REPLY_SECONDS
+
 Request = Mapping[str, Any]
 
 
@@ -45,7 +47,7 @@ class Calls:
 
 
 def _openai(url: str) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=120)
+    return openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0, timeout=REPLY_SECONDS)
 
 
 def _chat_fields(request: Request) -> dict[str, Any]:
@@ -181,7 +183,7 @@ def _messages_fields(request: Request) -> dict[str, Any]:
 
 
 def _anthropic(url: str) -> anthropic.Anthropic:
-    return anthropic.Anthropic(base_url=url, api_key="none", max_retries=0, timeout=120)
+    return anthropic.Anthropic(base_url=url, api_key="none", max_retries=0, timeout=REPLY_SECONDS)
 
 
 def _message_reply(got: Any) -> Reply:

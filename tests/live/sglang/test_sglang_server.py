@@ -13,6 +13,7 @@ from tests.live.sglang.conftest import SETUPS, Served, Servers, arguments
 from tests.live.sglang.server import running
 from tests.live.sglang.surfaces import SURFACES, Reply, Surface, chat, chat_all, chat_stream, chat_stream_all
 from tests.support.more_outputs import outputs_of
+from tests.support.patience import REPLY_SECONDS, START_SECONDS
 from vllm_reasoning_ext import split
 from vllm_reasoning_ext.conformance.script import cut_at, script_ids
 from vllm_reasoning_ext.demo.outputs import FUNCTION, Output
@@ -131,7 +132,7 @@ def test_a_plain_answer_has_no_reasoning_tokens(served: Served) -> None:
 @SETUP
 def test_a_hang_up_leaves_the_server_well(served: Served) -> None:
     output = thought(served)
-    client = openai.OpenAI(base_url=f"{served.server.url}/v1", api_key="none", max_retries=0)
+    client = openai.OpenAI(base_url=f"{served.server.url}/v1", api_key="none", max_retries=0, timeout=REPLY_SECONDS)
     with client.chat.completions.create(
         model=str(served.server.model),
         messages=output.messages(),  # type: ignore[arg-type]
@@ -154,7 +155,7 @@ def test_separate_reasoning_splits_by_the_text_alone(served: Served) -> None:
     asked = urllib.request.Request(
         f"{served.server.url}/separate_reasoning", json.dumps(body).encode(), {"content-type": "application/json"}
     )
-    with urllib.request.urlopen(asked, timeout=60) as answer:
+    with urllib.request.urlopen(asked, timeout=REPLY_SECONDS) as answer:
         got = json.loads(answer.read())
     expected_split = split(output.text, output.family)
     assert (got["reasoning_text"], got["text"]) == (expected_split.reasoning, expected_split.content)
@@ -201,7 +202,7 @@ def test_two_tokenizer_workers(servers: Servers, models: Any, tmp_path_factory: 
     model, tokenizer = models(setup.family)
     args = [*arguments(setup.family, setup.tool_parser), "--tokenizer-worker-num", "2"]
     # Two workers import at once on few cores; SGLang's own ten seconds of patience would restart them for ever.
-    patience = {"SGLANG_UVICORN_WORKER_HEALTHCHECK_TIMEOUT": "180"}
+    patience = {"SGLANG_UVICORN_WORKER_HEALTHCHECK_TIMEOUT": str(int(START_SECONDS))}
     with running(tmp_path_factory.mktemp("workers"), model, *args, env=patience) as server:
         served = Served(setup, server, tokenizer)
         outputs = [output for output in outputs_of(setup.family) if output.prompt == "turn"]
@@ -231,6 +232,6 @@ def test_a_foreign_tokenizer_stops_the_start(servers: Servers, models: Any, tmp_
     model, _ = models("qwen3")
     args = arguments("muse_glimmer", None)
     with running(tmp_path_factory.mktemp("foreign"), model, *args, wait=False) as server:
-        assert server.returncode(180) != 0
+        assert server.returncode(START_SECONDS) != 0
         log = server.log.read_text()
     assert re.search(r"no single token for <\|start\|>.*found in:.*Remedy: serve the model with", log), log[-3000:]
