@@ -94,7 +94,7 @@ def judge(row: Mapping[str, Any], found: Derivation | None) -> Score:
         return Score(right, warned, () if right else ("no record",))
     if verdict is None:
         return Score(False, warned, ("a record where the key has none",))
-    if found.builtin is not None and found.builtin == verdict["builtin"]:
+    if verdict["builtin"] is not None and verdict["builtin"] == found.builtin:
         return Score(True, warned, ())
     wrong = tuple(name for name, same in _compared(verdict, found).items() if not same)
     return Score(not wrong, warned, wrong)

@@ -74,9 +74,12 @@ def _by_template(found: Derivation, record: Family, name: str | None) -> Choice:
     named, _ = infer_by_name(name) if name else (None, "")
     chosen = named if named is not None and named in found.matches else found.matches[0]
     reason = f"the chat template writes what family {chosen} reads"
-    if len(found.matches) > 1:
-        why = f"the name {name!r} says which" if named in found.matches else "the first of them is taken"
-        reason += f" (as do {', '.join(m for m in found.matches if m != chosen)}; {why})"
+    others = [match for match in found.matches if match != chosen]
+    if others and chosen == named:
+        reason += f", and the name {name!r} says which of {', '.join(found.matches)}"
+    elif others and not record.tools:
+        # Only their calls could tell them apart, and this template writes none.
+        warnings += (f"the chat template writes no calls: {', '.join(others)} fit as well; name one if calls go wrong",)
     return Choice(FAMILIES[chosen], reason, parsers, warnings, found)
 
 

@@ -162,8 +162,13 @@ def _is_read_by(found: Deduced, record: Family, family: Family) -> bool:
     """Tell whether a built-in family reads this template's output as the record does."""
     if family.channels:
         return (record.opener, record.closer) == (family.reasoning_start_str.strip(), family.reasoning_end_str)
+    # A family may know more pairs and answer markers than one template of it writes.
+    around = any(opener for opener, _ in family.answer)
     return (
-        (record.pairs, record.label, record.answer) == (family.pairs, family.label, family.answer)
+        record.label == family.label
+        and set(record.pairs) <= set(family.pairs)
+        and set(record.answer) <= set(family.answer)
+        and (bool(record.answer) or not around)
         and all(_opens(turn, family) for turn in record.turn_openers)
         and _reads_calls(found, record, family)
     )
