@@ -65,12 +65,10 @@ def choose(
 def _by_template(found: Derivation, record: Family, name: str | None) -> Choice:
     """Take the built-in family that reads the template's output, the name breaking ties; else the derived record."""
     warnings = tuple(found.warnings)
-    # The derived record's calls have the one form that this template writes.
-    parsers = tool_parsers(record)
     if not found.matches:
         proof = next((p for p in found.proofs if p.field in ("opener", "opener, closer")), None)
         reason = f"read from the chat template: {record.opener!r} … {record.closer!r} ({proof.why if proof else ''})"
-        return Choice(record, reason, parsers, warnings, found)
+        return Choice(record, reason, tool_parsers(record), warnings, found)
     named, _ = infer_by_name(name) if name else (None, "")
     chosen = named if named is not None and named in found.matches else found.matches[0]
     reason = f"the chat template writes what family {chosen} reads"
@@ -80,7 +78,7 @@ def _by_template(found: Derivation, record: Family, name: str | None) -> Choice:
     elif others and not record.tools:
         # Only their calls could tell them apart, and this template writes none.
         warnings += (f"the chat template writes no calls: {', '.join(others)} fit as well; name one if calls go wrong",)
-    return Choice(FAMILIES[chosen], reason, parsers, warnings, found)
+    return Choice(FAMILIES[chosen], reason, tool_parsers(FAMILIES[chosen], record), warnings, found)
 
 
 def _by_vocabulary(tokenizer: Any, config: Mapping[str, Any] | None, name: str | None) -> tuple[Family, str] | None:

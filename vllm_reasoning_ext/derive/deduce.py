@@ -195,7 +195,7 @@ def find_pair(found: Deduced) -> None:
     extras = [(prompt, stripped(units)) for prompt, units in ends if units is not None]
     thought = reading.thought or reading.thought_call
     rest = found.within_turn(thought.before) if thought else None
-    if thought is not None and (thought.answered or stripped(rest or ()) or _closed_in(found, thought, extras)):
+    if thought is not None:
         found.closer = _closer(found, thought, rest or ())
         found.prove("closer", found.closer, thought.scene.said, _excerpt(thought.scene, s.THOUGHT))
         _opener_by_history(found, thought, rest or (), extras)
@@ -207,12 +207,6 @@ def find_pair(found: Deduced) -> None:
         _pair_by_test(found, tested, extras)
     else:
         _pair_by_prompts(found, extras)
-
-
-def _closed_in(found: Deduced, thought: Thought, extras: list[tuple[Prompt, Units]]) -> bool:
-    """Tell a closer from a call's own marker, where nothing stands before the thought: a prompt shows it too."""
-    first = next((unit.text for unit in found.units(thought.after) if unit.marker), None)
-    return any(unit.text == first for _, extra in extras for unit in extra)
 
 
 def _excerpt(scene: Scene, word: str) -> str:

@@ -59,7 +59,12 @@ def derive_family(template: str, tokenizer: Any = None) -> Family:
 
 
 def derive(
-    template: str, tokenizer: Any = None, *, name: str = "derived", tokens: Mapping[str, str] | None = None
+    template: str,
+    tokenizer: Any = None,
+    *,
+    name: str = "derived",
+    tokens: Mapping[str, str] | None = None,
+    variables: Mapping[str, Any] | None = None,
 ) -> Derivation:
     """Read from a chat template what it shows of its model's output.
 
@@ -68,13 +73,14 @@ def derive(
         tokenizer: the model's tokenizer (transformers or tokenizers), if at hand.
         name: the record's name.
         tokens: special tokens that the template names (`eos_token`, ...), where there is no tokenizer.
+        variables: template variables that every rendering gets; they are no modes then.
 
     Raises:
         SetupError: jinja2 is missing, or the template cannot be rendered.
     """
     vocabulary = Vocabulary(tokenizer)
     with Sandbox(template) as sandbox:
-        scenes = Scenes(sandbox, {**vocabulary.named, **(tokens or {})})
+        scenes = Scenes(sandbox, {**vocabulary.named, **(tokens or {})}, variables or {})
         markers = [*vocabulary.added, *scenes.tokens.values()]
         seen = sandbox.seen
         reading = read(scenes, Lexicon(markers, (*seen.texts, *seen.constants)))

@@ -6,7 +6,8 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 _SHAPES: Final = re.compile(
-    r"<[|｜][^<>\n]{1,80}[|｜]>"  # <|im_start|>, <｜DSML｜ calls>
+    r"<[|｜][^<>\n]{1,80}[|｜]>"  # <|im_start|>
+    r"|</?[|｜][^<>\n\"'={}\[\](),;]{1,80}>"  # <|channel>, <｜DSML｜ calls>
     r"|</?[^\s<>\"'={}\[\](),;]{1,80}>"  # <think>, </seed:think>, <|channel>
     r"|\[/?[A-Z][A-Z0-9_]*(?: [A-Z0-9_]+)*\]"  # [THINK], [/INST], [BEGIN FINAL RESPONSE]
     r"|[\[\]][^\s\w\[\]{}<>\"',:()][^\s\[\]{}<>\"',:()]{0,30}[\[\]]"  # ]~b]

@@ -175,15 +175,30 @@ def _called(found: Reading, modes: list[Mode]) -> Iterator[Thought]:
     for carrier in found.scenes.carriers():
         for mode in modes:
             for as_text, content in ((t, c) for t in (False, True) for c in ("", None)):
-                turn = [s.user(), s.assistant(carrier, content, s.calls_of(1, as_text=as_text))]
+                calls = s.calls_of(1, as_text=as_text)
+                turn = [s.user(), s.assistant(carrier, content, calls)]
                 for messages in (turn, [*turn, *s.results_of(1)]):
                     for scene in found.scenes.either(messages, f"thought as {carrier}, call", mode=mode):
-                        before, rest = scene.between(s.USER, s.THOUGHT), scene.between(s.THOUGHT, s.ARGUMENTS[0])
-                        if before is None or rest is None or s.DUMPED in scene.text:
-                            continue
-                        after = rest.partition(_first_word(rest) or s.FUNCTION)[0]
-                        if _read_not_printed(found, before, after):
-                            yield Thought(before, after, False, carrier, scene)
+                        thought = _before_call(found, scene, carrier)
+                        if thought is not None and not _is_content(found, thought, mode, calls):
+                            yield thought
+
+
+def _before_call(found: Reading, scene: Scene, carrier: Carrier) -> Thought | None:
+    before, rest = scene.between(s.USER, s.THOUGHT), scene.between(s.THOUGHT, s.ARGUMENTS[0])
+    if before is None or rest is None or s.DUMPED in scene.text:
+        return None
+    after = rest.partition(_first_word(rest) or s.FUNCTION)[0]
+    return Thought(before, after, False, carrier, scene) if _read_not_printed(found, before, after) else None
+
+
+def _is_content(found: Reading, thought: Thought, mode: Mode, calls: list[s.Message]) -> bool:
+    """Tell a thought that the template prints where a message's content stands: a part that it did not know."""
+    turn = [s.user(), s.assistant(None, s.ANSWER, calls)]
+    for scene in found.scenes.either(turn, "answer, call", mode=mode):
+        if scene.between(s.USER, s.ANSWER) == thought.before:
+            return True
+    return False
 
 
 def _read_not_printed(found: Reading, before: str, after: str) -> bool:

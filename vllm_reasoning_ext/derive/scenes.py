@@ -109,11 +109,13 @@ class Scenes:
     Args:
         sandbox: the template.
         tokens: its tokenizer's special tokens (`bos_token`, ...); placeholders stand for missing ones.
+        fixed: template variables that every rendering gets.
     """
 
-    def __init__(self, sandbox: Sandbox, tokens: Mapping[str, str]) -> None:
+    def __init__(self, sandbox: Sandbox, tokens: Mapping[str, str], fixed: Mapping[str, Any]) -> None:
         self.sandbox = sandbox
         self.tokens = {"bos_token": BOS, "eos_token": EOS, **tokens}
+        self.fixed = dict(fixed)
         self.errors: dict[str, str] = {}
         self.mutable = False
 
@@ -122,7 +124,9 @@ class Scenes:
         seen = self.sandbox.seen
         found = [DEFAULT]
         # A variable that the template also sets is seldom one that a caller sets: those come last.
-        for name in sorted(seen.variables - _STANDARD_VARIABLES, key=lambda name: (name in seen.assigned, name)):
+        for name in sorted(
+            seen.variables - _STANDARD_VARIABLES - set(self.fixed), key=lambda name: (name in seen.assigned, name)
+        ):
             compared = [value for value in seen.compared.get(name, ()) if isinstance(value, str | int)]
             words = [value for value in compared if isinstance(value, str) and value]
             values: list[Any] = [*words, *(["none"] if "effort" in name else [])] if words else [True, False]
@@ -164,6 +168,7 @@ class Scenes:
             "documents": None,
             "add_generation_prompt": generate,
             **self.tokens,
+            **self.fixed,
             **dict(mode.values),
         }
         done = self.sandbox.render(context, mutable=self.mutable)

@@ -31,9 +31,8 @@ _BY_FORM: Final[tuple[tuple[str, str, ToolParsers], ...]] = (
     ("<|open|>tools<|sep|>", "", ToolParsers(("kimi_k3",), ("kimi_k3",))),
     ("<seed:tool_call>", "", ToolParsers(("seed_oss",), ())),
     ("[TOOL_CALLS]", "", ToolParsers(("mistral",), ("mistral",))),
-    ("<|START_ACTION|>", "", ToolParsers(("cohere_command3",), ("cohere_command4",))),
     ("<|tool_call_start|>", "", ToolParsers(("lfm2",), ("lfm2",))),
-    ("<|tools_prefix|>", "", ToolParsers(("apertus",), ())),
+    ("<|tools_prefix|>", "", ToolParsers(("apertus",), ("apertus2509",))),
     ('<function name="', "", ToolParsers(("minicpm5",), ("minicpm5",))),
     ("<|tool_call>", "call:", ToolParsers(("gemma4",), ("gemma4",))),
 )
@@ -41,18 +40,42 @@ _BY_FORM: Final[tuple[tuple[str, str, ToolParsers], ...]] = (
 _BY_FAMILY: Final = {
     "gpt_oss": ToolParsers(("openai",), ("gpt-oss",)),
     "muse_glimmer": ToolParsers(("muse_glimmer",), ("muse",)),
+    "ling3": ToolParsers(("ling3",), ("ling3",)),
+    "poolside_v1": ToolParsers(("poolside_v1",), ("poolside_v1",)),
+    "spark25": ToolParsers(("glm47", "glm45"), ("spark25",)),
+    "hunyuan": ToolParsers(("hy_v3",), ("hunyuan",)),
+    "hunyuan_a13b": ToolParsers(("hunyuan_a13b",), ()),
+    "step3": ToolParsers(("step3",), ("step3",)),
+    "interns1": ToolParsers((), ("interns1",)),
+    "dots": ToolParsers(("dots",), ("dots",)),
+    "olmo3": ToolParsers(("olmo3",), ()),
+    "k2_horizon": ToolParsers(("k2_horizon",), ("k2_horizon",)),
+    "plamo3": ToolParsers(("plamo3",), ()),
+    "gigachat35": ToolParsers((), ("gigachat35",)),
+    "iquest_q1": ToolParsers((), ("iquest_q1",)),
+    "inkling": ToolParsers(("inkling",), ("inkling",)),
+    "granite": ToolParsers(("granite",), ()),
 }
 
+_COHERE: Final = "<|START_ACTION|>"
 
-def tool_parsers(family: Family) -> ToolParsers:
-    """Choose the tool-call parsers that read a record's calls; empty where no engine has one.
+
+def tool_parsers(family: Family, written: Family | None = None) -> ToolParsers:
+    """Choose the tool-call parsers that read a family's calls; empty where no engine has one.
 
     Args:
-        family: a record; the form of its calls decides, for families of channels the name.
+        family: the family that was chosen.
+        written: the record that its chat template writes, where one was rendered: a family may know several forms of
+            calls, of which a template writes one.
     """
-    if family.channels:
-        return _BY_FAMILY.get(family.name, _NONE)
-    found = [row for tool in family.tools for row in _BY_FORM if _fits(tool, row[0], row[1])]
+    if family.name in _BY_FAMILY:
+        return _BY_FAMILY[family.name]
+    form = written or family
+    if any(tool.marker == _COHERE for tool in form.tools):
+        # The third generation answers between START_RESPONSE and END_RESPONSE, the fourth in TEXT.
+        third = any("RESPONSE" in opener for opener, _ in form.answer) and written is not None
+        return ToolParsers(("cohere_command3",) if third else ("cohere_command4",), ("cohere_command4",))
+    found = [row for tool in form.tools for row in _BY_FORM if _fits(tool, row[0], row[1])]
     return found[0][2] if found else _NONE
 
 

@@ -8,6 +8,7 @@ here as an engine renders it.
 import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -102,6 +103,9 @@ def seen_in(tree: Any) -> dict[str, Any]:
                 compared.setdefault(name, []).append(value)
         if any(operand.op in ("in", "notin") for operand in node.ops) and _text(node.expr):
             fields.append(node.expr.value)
+    for table, key in _looked_up(tree, nodes):
+        for name in _names(key, nodes):
+            compared.setdefault(name, []).extend(item.key.value for item in table.items if _text(item.key))
     for node in tree.find_all(nodes.Call):
         if isinstance(node.node, nodes.Getattr) and node.node.attr == "get" and node.args and _text(node.args[0]):
             fields.append(node.args[0].value)
@@ -113,6 +117,17 @@ def seen_in(tree: Any) -> dict[str, Any]:
         "variables": sorted(meta.find_undeclared_variables(tree)),
         "assigned": sorted({node.name for node in tree.find_all(nodes.Name) if node.ctx in ("store", "param")}),
     }
+
+
+def _looked_up(tree: Any, nodes: Any) -> Iterator[tuple[Any, Any]]:
+    """List the literal mappings in which a template looks something up, with what it looks up."""
+    for node in tree.find_all(nodes.Getitem):
+        if isinstance(node.node, nodes.Dict):
+            yield node.node, node.arg
+    for node in tree.find_all(nodes.Call):
+        called = node.node
+        if isinstance(called, nodes.Getattr) and isinstance(called.node, nodes.Dict) and node.args:
+            yield called.node, node.args[0]
 
 
 def _text(node: Any) -> bool:
