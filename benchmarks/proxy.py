@@ -127,7 +127,8 @@ async def _measure(plain: str, translated: str, args: argparse.Namespace) -> Non
         for round_ in range(2):
             for base in (plain, translated):
                 runs = [
-                    _checked(client, base, f"many{round_}-{n}", args.tokens, base == translated) for n in range(args.streams)
+                    _checked(client, base, f"many{round_}-{n}", args.tokens, base == translated)
+                    for n in range(args.streams)
                 ]
                 many[base] += await asyncio.gather(*runs)
         print(_line(f"{args.streams} streams at a time", many[plain], many[translated]))
