@@ -66,7 +66,7 @@ def test_the_minutes_are_those_that_the_targets_say(helped: dict[str, str]) -> N
 
 
 def test_a_long_target_says_first_what_it_does(helped: dict[str, str]) -> None:
-    # A bare # in a variable begins a comment in make: the command that prints the line lost its end, and make test ended.
+    # A bare # begins a comment in make: the command that prints the line had lost its end, and make test ended.
     said = make("--dry-run", "lint").splitlines()
     command = next(line for line in said if line.startswith("sed "))
     printed = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True).stdout
