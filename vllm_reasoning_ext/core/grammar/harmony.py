@@ -196,8 +196,8 @@ class HarmonyGrammar:
                 self._end_role()
             else:
                 self._settle(0, None, CONTENT)
-        elif self.state is State.NAMED:
-            self._break_header()
+        while self.state is State.NAMED:
+            self._break_header()  # what belongs to no header may begin another one
         if self.state is State.BODY and self._kind is REASONING:
             self._sink.close_reasoning()
 
@@ -453,7 +453,7 @@ class HarmonyGrammar:
             if rest and marker:
                 self.marker(marker, text, real)
             elif rest:
-                self._put(rest)
+                self.text(rest)
 
     # Bodies
 

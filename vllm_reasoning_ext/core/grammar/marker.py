@@ -746,10 +746,10 @@ class MarkerGrammar:
         if self.state is State.PROBE:
             label, self._label = self._label, ""
             self._opener_counts(label)
+        if self.state is State.TAIL:
+            self._decide_tail(Tail.CLOSES)
         if self.state in _IN_BLOCK:
             self._settle_block()
-        elif self.state is State.TAIL:
-            self._decide_tail(Tail.CLOSES)
         elif self.state in _BEFORE_ANSWER:
             label, self._label = self._label, ""
             if label:
