@@ -80,6 +80,14 @@ class Delta:
         delta._events, delta.reasoning, delta.content = None, "", text
         return delta
 
+    @classmethod
+    def of_tool(cls, text: str, recipient: str | None) -> "Delta":
+        """Build the delta of one piece of a tool slice, neither its beginning nor its end."""
+        delta = _ToolPiece.__new__(_ToolPiece)
+        delta._events, delta.reasoning, delta.content = None, "", text
+        delta._recipient = recipient
+        return delta
+
     @property
     def plain(self) -> bool:
         """True for one piece of reasoning or content and nothing else, which is cheaper to ask than `events`."""
@@ -102,3 +110,20 @@ class Delta:
 
     def __repr__(self) -> str:
         return f"Delta(reasoning={self.reasoning!r}, content={self.content!r}, events={self.events!r})"
+
+
+class _ToolPiece(Delta):
+    """A piece of a tool slice; a class of its own, so that the other deltas carry no field for it."""
+
+    __slots__ = ("_recipient",)
+    _recipient: str | None
+
+    @property
+    def plain(self) -> bool:
+        return False
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        if self._events is None:
+            self._events = (Event(TOOL, self.content, False, self._recipient),)
+        return self._events

@@ -66,10 +66,14 @@ class FamilyReader:
                     if not shown:
                         self._settle()
                         return Delta(self._sink.take())
-                    if self._plain == "reasoning":
+                    plain = self._plain
+                    if plain == "reasoning":
                         self._sink.reasoning_last = shown[-1]
                         return Delta.of_reasoning(shown)
-                    self._sink.answer_last = shown[-1]
+                    if plain == "tool":
+                        return Delta.of_tool(shown, self._grammar.recipient)
+                    if plain == "content":
+                        self._sink.answer_last = shown[-1]
                     return Delta.of_content(shown)
         lexer.feed(text, token_ids)
         self._settle()

@@ -84,12 +84,12 @@ class AtemGrammar:
         "_opener",
         "_opener_real",
         "_prompt_header",
-        "_recipient",
         "_run",
         "_sink",
         "_tail",
         "_touched",
         "ended_by",
+        "recipient",
         "state",
     )
 
@@ -98,7 +98,7 @@ class AtemGrammar:
         self.ended_by = ""
         self.state = State.SEEK
         self._kind = CONTENT
-        self._recipient: str | None = None
+        self.recipient: str | None = None
         self._tail = ""  # end of the text that may become a headerless switch
         self._run = BlankRun()  # since the last structural token
         self._header = ""  # text of the header that is being read
@@ -116,10 +116,10 @@ class AtemGrammar:
 
     @property
     def plain(self) -> str:
-        """What plain text is now: "reasoning", "content", or "" where it has to be looked at."""
-        if self.state is State.BODY and self._kind is not TOOL:
-            return "reasoning" if self._kind is REASONING else "content"
-        return ""
+        """What plain text is now (`contract.FamilyGrammar.plain`)."""
+        if self.state is State.BODY:
+            return self._kind
+        return "loose" if self.state is State.SEEK and self._run.over else ""
 
     def run(self, text: str) -> str:
         """Take plain text where `plain` says so; return what of it goes out at once, the rest is kept back."""
@@ -264,7 +264,7 @@ class AtemGrammar:
     # Bodies and the text between them
 
     def _enter(self, kind: Kind, recipient: str | None) -> None:
-        self._kind, self._recipient = kind, recipient
+        self._kind, self.recipient = kind, recipient
         self.state = State.BODY
         if kind is REASONING:
             self._sink.open_reasoning()
@@ -288,7 +288,7 @@ class AtemGrammar:
         """
         self.state = State.SEEK
         if self._kind is TOOL:
-            self._sink.tool(terminator or END_OF_MESSAGE, self._recipient, ends=not cut, synthetic=not terminator)
+            self._sink.tool(terminator or END_OF_MESSAGE, self.recipient, ends=not cut, synthetic=not terminator)
             return
         self._sink.marker(terminator)
         if self._kind is REASONING:
@@ -304,7 +304,7 @@ class AtemGrammar:
             elif self._kind is CONTENT:
                 self._sink.answer(text)
             else:
-                self._sink.tool(text, self._recipient)
+                self._sink.tool(text, self.recipient)
         else:
             self._sink.loose(self._run.add(text) if text.isspace() else self._run.open(text))
 
@@ -319,7 +319,7 @@ class AtemGrammar:
     def _debris(self, text: str) -> None:
         """A control token without a role: shown nowhere, but a tool slice is handed on verbatim."""
         if self.state is State.BODY and self._kind is TOOL:
-            self._sink.tool(text, self._recipient)
+            self._sink.tool(text, self.recipient)
             return
         if self.state is not State.BODY:
             self._end_run()

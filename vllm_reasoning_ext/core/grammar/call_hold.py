@@ -52,34 +52,38 @@ class ClosingTag:
 
     Args:
         closers: the whole tags; none for a call that has none.
+
+    Attributes:
+        closers: as given.
+        begun: the beginning of a tag whose name is still to come.
     """
 
-    __slots__ = ("_begun", "closers")
+    __slots__ = ("begun", "closers")
 
     def __init__(self, closers: tuple[str, ...]) -> None:
         self.closers = closers
-        self._begun = ""  # the beginning of a tag whose name is still to come
+        self.begun = ""
 
     def marker(self, marker: str, text: str) -> bool:
         """Take a marker; True when it is the closing tag."""
-        self._begun = ""
+        self.begun = ""
         if marker in self.closers:
             return True
         if any(closer.startswith(marker) for closer in self.closers):
-            self._begun = text
+            self.begun = text
         return False
 
     def text(self, text: str) -> int:
         """Take text; return how many of its characters end the tag, 0 while none does."""
-        if not self._begun:
+        if not self.begun:
             return 0
-        tag = self._begun + text[: max(map(len, self.closers))]
+        tag = self.begun + text[: max(map(len, self.closers))]
         for closer in self.closers:
             if tag.startswith(closer):
-                used = len(closer) - len(self._begun)
-                self._begun = ""
+                used = len(closer) - len(self.begun)
+                self.begun = ""
                 return used
-        self._begun = tag if any(closer.startswith(tag) for closer in self.closers) else ""
+        self.begun = tag if any(closer.startswith(tag) for closer in self.closers) else ""
         return 0
 
 

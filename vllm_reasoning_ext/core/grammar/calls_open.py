@@ -29,6 +29,11 @@ class OpenCall:
         """The closing tags, as far as they are known."""
         return self._tag.closers if self._tag is not None else ()
 
+    @property
+    def plain(self) -> bool:
+        """True while text in which no marker begins can only be the call's: nothing is looked for in it."""
+        return self._tag is not None and not self._tag.begun
+
     def text(self, text: str) -> int:
         """Take text; return how many of its characters end the call, 0 while none does."""
         used = self._tag.text(text) if self._tag is not None else 0

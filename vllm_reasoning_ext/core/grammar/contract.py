@@ -76,8 +76,14 @@ class FamilyGrammar(Grammar, Protocol):
     ended_by: str
 
     @property
+    def recipient(self) -> str | None:
+        """The tool that the open slice is addressed to, where a header names one."""
+
+    @property
     def plain(self) -> str:
-        """What plain text is now, if it needs no looking at: "reasoning", "content", or "" where it does.
+        """What plain text is now, if it needs no looking at: "reasoning", "content", "tool", "loose", or "" where it does.
+
+        "content" is an answer's body, "loose" is content in no body (`Sink.loose`).
 
         While it is not empty, `run` may be called in place of `text`, and only for text in which no character begins
         a marker.

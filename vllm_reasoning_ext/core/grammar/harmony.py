@@ -110,12 +110,12 @@ class HarmonyGrammar:
         "_kind",
         "_length",
         "_prompted",
-        "_recipient",
         "_role",
         "_run",
         "_sink",
         "_touched",
         "ended_by",
+        "recipient",
         "state",
     )
 
@@ -125,7 +125,7 @@ class HarmonyGrammar:
         self.ended_by = ""
         self.state = State.LOOSE
         self._kind = CONTENT
-        self._recipient: str | None = None
+        self.recipient: str | None = None
         self._run = BlankRun()  # outside messages: blanks, or what may be a role without its `<|start|>`
         self._bare = True  # a role may stand here without its `<|start|>`: a message has just ended, or none begun
         self._header: list[_Token] = []  # what the model wrote of the header being read
@@ -140,15 +140,15 @@ class HarmonyGrammar:
             self._resume(start.header)
         elif start.kind in ("reasoning", "content"):
             self._kind = TOOL if start.recipient else REASONING if start.kind == "reasoning" else CONTENT
-            self._recipient = start.recipient
+            self.recipient = start.recipient
             self._enter()
 
     @property
     def plain(self) -> str:
-        """What plain text is now: "reasoning", "content", or "" where it has to be looked at."""
-        if self.state is State.BODY and self._kind is not TOOL:
-            return "reasoning" if self._kind is REASONING else "content"
-        return ""
+        """What plain text is now (`contract.FamilyGrammar.plain`)."""
+        if self.state is State.BODY:
+            return self._kind
+        return "loose" if self.state is State.LOOSE and self._run.over else ""
 
     def run(self, text: str) -> str:
         """Take plain text where `plain` says so: all of it goes out at once."""
@@ -240,13 +240,13 @@ class HarmonyGrammar:
             self._role_marker(marker, text, real)
             return True
         self._role = run[name.end(1) :]
-        self._recipient = tool_recipient(self._role)
+        self.recipient = tool_recipient(self._role)
         self._grow("", run, False)
         if marker == CHANNEL:
             self._name(marker, text, real)
         else:
             self._grow(marker, text, real)
-            self._settle(self._length, self._recipient, kind_of(name.group(1)))
+            self._settle(self._length, self.recipient, kind_of(name.group(1)))
         return True
 
     def _end_run(self) -> None:
@@ -264,7 +264,7 @@ class HarmonyGrammar:
         self._length = self._channel_at = 0
         self._prompted = False
         self._kept = self._role = ""
-        self._recipient = None
+        self.recipient = None
         self.state = State.ROLE
 
     def _resume(self, header: str) -> None:
@@ -272,13 +272,13 @@ class HarmonyGrammar:
         self._begin()
         self._prompted = True
         self._role, found, self._kept = header.partition(CHANNEL)
-        self._recipient = tool_recipient(self._role)
+        self.recipient = tool_recipient(self._role)
         if not found:
             self._kept = header
             return
         self.state = State.NAMED
         before, found, self._kept = self._kept.rpartition(CHANNEL)
-        self._recipient = self._recipient or tool_recipient(before)
+        self.recipient = self.recipient or tool_recipient(before)
 
     def _grow(self, marker: str, text: str, real: bool) -> None:
         self._header.append(_Token(marker, text, real))
@@ -305,12 +305,12 @@ class HarmonyGrammar:
             self._break_role()
             self.marker(marker, text, real)
         elif marker in (CHANNEL, CONSTRAIN):
-            self._recipient = tool_recipient(self._role)
+            self.recipient = tool_recipient(self._role)
             self._name(marker, text, real)
         elif marker == MESSAGE:
-            self._recipient = tool_recipient(self._role)
+            self.recipient = tool_recipient(self._role)
             self._grow(marker, text, real)
-            self._settle(self._length, self._recipient, CONTENT)
+            self._settle(self._length, self.recipient, CONTENT)
         else:
             self._end_role()
             self.marker(marker, text, real)
@@ -359,7 +359,7 @@ class HarmonyGrammar:
         if marker == MESSAGE:
             channel = self._channel_text()
             self._grow(marker, text, real)
-            recipient = self._recipient or tool_recipient(channel)
+            recipient = self.recipient or tool_recipient(channel)
             self._settle(self._length, recipient, kind_of(_BETWEEN_WORDS.split(channel.strip())[0]))
         elif marker == CONSTRAIN:
             self._named_text(marker, text, real)
@@ -371,11 +371,11 @@ class HarmonyGrammar:
 
     def _addressed(self) -> bool:
         """Tell whether the header so far names a tool, in its role part or right after the channel's name."""
-        if self._recipient is None:
+        if self.recipient is None:
             before = self._length - sum([len(text) for _, text, _ in self._channel])
             words = self._channel_text()[: len(self._kept) + self._channel_words(before)]
-            self._recipient = tool_recipient(words)
-        return self._recipient is not None
+            self.recipient = tool_recipient(words)
+        return self.recipient is not None
 
     def _channel_text(self) -> str:
         return self._kept + "".join([text for _, text, _ in self._channel])
@@ -394,7 +394,7 @@ class HarmonyGrammar:
             self._drop_header()
             return
         words = self._channel_text()[: len(self._kept) + cut - before]
-        recipient = self._recipient or tool_recipient(words)
+        recipient = self.recipient or tool_recipient(words)
         self._settle(cut, recipient, kind_of(_BETWEEN_WORDS.split(words.strip())[0]))
 
     def _channel_words(self, before: int) -> int:
@@ -437,7 +437,7 @@ class HarmonyGrammar:
         tokens, written = self._header, self._written()
         in_role = tool_recipient(self._role) is not None
         self._header = []
-        self._recipient = recipient
+        self.recipient = recipient
         self._kind = TOOL if recipient is not None else kind
         if self._kind is TOOL:
             prefix = 0 if self._prompted or in_role else self._channel_at
@@ -471,7 +471,7 @@ class HarmonyGrammar:
         elif self._kind is CONTENT:
             self._sink.answer(text)
         else:
-            self._sink.tool(text, self._recipient)
+            self._sink.tool(text, self.recipient)
 
     def _body_marker(self, marker: str, text: str, real: bool) -> None:
         if marker in (MESSAGE, CONSTRAIN):
@@ -487,9 +487,9 @@ class HarmonyGrammar:
         self._bare = marker in CLOSERS
         if marker in CLOSERS:
             if self._kind is TOOL:
-                self._sink.tool(text, self._recipient, ends=True)
+                self._sink.tool(text, self.recipient, ends=True)
             else:
                 self._sink.marker(text)
         else:
-            self._sink.next_slice(self._recipient)
+            self._sink.next_slice(self.recipient)
             self._loose_marker(marker, text, real)

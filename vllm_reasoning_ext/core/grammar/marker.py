@@ -148,17 +148,24 @@ class MarkerGrammar:
     # The fast path: text with no character that a marker begins with.
 
     @property
+    def recipient(self) -> None:
+        """No header names the tool here."""
+
+    @property
     def plain(self) -> str:
         """What plain text is now, where it needs no looking at: "reasoning", "content", or "" for neither."""
         if self._end_text:
             return ""
-        if self.state is State.ANSWER:
+        state = self.state
+        if state is State.BLOCK:
+            return "reasoning" if not self._blank.over else ""
+        if state is State.ANSWER:
             return "content" if not (self._tails and self._blank.over) else ""
-        return "reasoning" if self.state is State.BLOCK and not self._blank.over else ""
+        return "tool" if state in _IN_CALL and self._call is not None and self._call.plain else ""
 
     def run(self, text: str) -> str:
         """Take plain text where `plain` says so; return what of it goes out at once, the rest is kept back."""
-        if self.state is State.ANSWER and not self._tails:
+        if self.state is not State.BLOCK and not (self._tails and self.state is State.ANSWER):
             return text
         blank = self._blank
         if not text[-1].isspace():

@@ -118,10 +118,12 @@ class Sink:
         self._slice_open = False
 
     def passes(self, kind: str) -> bool:
-        """Tell whether a body's text needs nothing before it: no joiner, no holding back of a block."""
+        """Tell whether text of a kind needs nothing before it: no joiner, no holding back of a block, no beginning."""
         if kind == "reasoning":
             return self.stream_reasoning and not self._reasoning_open
-        return not self._answer_open
+        if kind == "content":
+            return not self._answer_open
+        return kind == "loose" or self._slice_open
 
     def take(self) -> tuple[Event, ...]:
         """Hand over what has been put since the last time."""
