@@ -21,7 +21,7 @@ from vllm_reasoning_ext import FAMILIES, Splitter
 from vllm_reasoning_ext.core.builtin import SEVEN
 
 PROSE: Final = (
-    " so we take the next part of it and look at what that would mean if it were to go on for long , then stop"
+    " so we take the next part of it and look at what that would mean if it were to go on for long , stop"
 )
 CODE: Final = " if ( a < b ) { return c [ ` x ` ] ; } // <div> is `code` \n\t for i in range ( n ) : x = y { 0 }"
 UNDECIDED: Final = " well , the answer that it gave to this was as short as it can be"
@@ -257,8 +257,7 @@ def main() -> None:
             cells = "  ".join(f"{label} {us:5.2f} us {ratio:5.2f} x" for label, (us, ratio) in found.items())
             print(f"{family:14}{phase.name:11} {cells}", flush=True)
     if args.json:
-        with open(args.json, "w", encoding="utf-8") as file:
-            json.dump(rows, file, indent=1)
+        Path(args.json).write_text(json.dumps(rows, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.limits import IDS_KEPT, IDS_PENDING_MAX, TEXT_LAG_MAX
 from vllm_reasoning_ext.core.reading.decode import Decode, TextOfIds
-from vllm_reasoning_ext.core.reading.markers import MarkerSet
+from vllm_reasoning_ext.core.reading.markers import MarkerSet, marker_set
 from vllm_reasoning_ext.core.record import Family
 
 CONTEXT: Final = 12
@@ -34,6 +34,7 @@ class Plan(NamedTuple):
     """What the ids of one tokenizer mean for one family; made once per tokenizer."""
 
     by_id: Mapping[int, str]  # control tokens
+    alone: frozenset[int]  # those among them that are a marker whatever stands around them
     parts: Mapping[str, list[tuple[int, int]]]  # marker -> the spans in it that must be control tokens
     known: frozenset[str]  # markers that ids can vouch for
 
@@ -49,6 +50,7 @@ class IdTrack:
 
     __slots__ = (
         "_adrift",
+        "_alone",
         "_base",
         "_before",
         "_broken",
@@ -68,7 +70,7 @@ class IdTrack:
     )
 
     def __init__(self, markers: MarkerSet, plan: Plan, decode: Decode) -> None:
-        self._by_id, self._parts, self.known = plan
+        self._by_id, self._alone, self._parts, self.known = plan
         self._decode = decode
         self._run = TextOfIds(decode)  # the run of ordinary ids that is being read
         self._markers = markers
@@ -141,9 +143,40 @@ class IdTrack:
         return not self._broken
 
     def _decode_pending(self) -> None:
+        at = 0 if self._tail else self._take_markers()
+        if at < len(self._pending):
+            self._decode_rest(self._pending[at:])
+        self._pending.clear()
+
+    def _take_markers(self) -> int:
+        """Queue the markers that stand alone at the head of what is pending, the usual case, without a search.
+
+        Returns:
+            how many of the pending ids are done with.
+        """
+        done = 0
+        for at, number in enumerate(self._pending):
+            if number not in self._alone:
+                if number in self._by_id:
+                    break
+                continue
+            ordinary = self._run.end(self._pending[done:at]) if at > done or self._run.waits else ""
+            self._length += len(ordinary)
+            if not self._markers.absent(ordinary):
+                self._tail = ordinary
+                return at
+            marker = self._by_id[number]
+            self._queue.append(_Spelling(marker, True, self._length, (self._before + ordinary)[-CONTEXT:]))
+            self._before = ""
+            self._length += len(marker)
+            self._tail_at = self._length
+            done = at + 1
+        return done
+
+    def _decode_rest(self, ids: list[int]) -> None:
         pieces, run = [self._tail], []
         length = self._length
-        for number in self._pending:
+        for number in ids:
             text = self._by_id.get(number)
             if text is None:
                 run.append(number)
@@ -157,7 +190,6 @@ class IdTrack:
         if run:
             pieces.append(self._run.push(run))
             length += len(pieces[-1])
-        self._pending.clear()
         self._tail, self._length = "".join(pieces), length
         self._search()
 
@@ -330,7 +362,9 @@ def make_plan(family: Family, ids: Mapping[str, int]) -> Plan:
         ids: control token text -> id.
     """
     parts = _parts(family, ids)
-    return Plan({number: text for text, number in ids.items()}, parts, frozenset(parts))
+    searched = marker_set(family.markers)
+    alone = frozenset(n for text, n in ids.items() if text in searched.alone and parts[text] == [(0, len(text))])
+    return Plan({number: text for text, number in ids.items()}, alone, parts, frozenset(parts))
 
 
 def _plan(family: Family, tokenizer: Any) -> Plan:

@@ -73,9 +73,9 @@ class Lexer:
             return
         if self.track is not None:
             self.track.plain = False
-        base, plain, at = self.position, 0, 0
-        while True:
-            start, end = self._markers.find(buffer, at)
+        base, plain, at, size = self.position, 0, 0, len(buffer)
+        while at < size:
+            start, end = (0, size) if buffer in self._markers.alone and not at else self._markers.find(buffer, at)
             if start < 0:
                 break
             marker = buffer[start:end]
@@ -97,7 +97,7 @@ class Lexer:
                 self.recent.clear()
             else:
                 self.recent.append(marker)
-        hold = self._markers.partial(buffer, at)
+        hold = self._markers.partial(buffer, at) if at < size else size
         if hold > plain:
             self.recent.append(buffer[plain:hold])
             self._grammar.text(buffer[plain:hold])

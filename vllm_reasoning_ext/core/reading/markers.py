@@ -12,7 +12,7 @@ class MarkerSet:
     but for the last `longest - 1` of the text, which is what keeps a stream linear.
     """
 
-    __slots__ = ("_prefixes", "_search", "firsts", "longest", "spellings")
+    __slots__ = ("_prefixes", "_search", "alone", "firsts", "longest", "spellings")
 
     def __init__(self, spellings: Iterable[str]) -> None:
         ordered = sorted(set(spellings), key=lambda s: (-len(s), s))
@@ -22,6 +22,8 @@ class MarkerSet:
         self.longest = len(ordered[0])
         self.firsts = tuple(sorted({s[0] for s in ordered}))
         self._prefixes = frozenset(s[:n] for s in ordered for n in range(1, len(s)))
+        # A text that is one of these is that marker, and cannot become another.
+        self.alone = frozenset(s for s in ordered if s not in self._prefixes)
         self._search = re.compile("|".join(map(re.escape, ordered))).search
 
     def absent(self, text: str) -> bool:
