@@ -47,7 +47,7 @@ test: ## everything, real engines included (about 15 minutes, and 10 more the fi
 # The engine environments lie outside the checkout, cached by their pins; see the head of tests/envs/vllm.sh.
 # Where the minutes of an engine stage go is printed at its end.
 SLOWEST := --durations=15 --durations-min=5
-.PHONY: demo smoke-cuda test-vllm bench compat harmony-table
+.PHONY: demo smoke-cuda test-vllm bench core-bench calls compat harmony-table
 
 demo: ## a real vLLM server, nine scripted outputs, beside vLLM's own parser (about 2 minutes)
 	$(say)
@@ -72,6 +72,13 @@ test-sglang: ## the same outputs in a real SGLang server on the CPU, contracts o
 bench: ## cost per token inside vLLM, beside a do-nothing parser and vLLM's own (about 1 minute)
 	$(say)
 	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m benchmarks.vllm_delta
+
+core-bench: ## the core's cost per token in every phase, beside the Rust harmony parser and vLLM's own (about 1 minute)
+	$(say)
+	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m benchmarks.core_phases
+
+calls: venv ## Python calls per delta, against the committed baseline; ARGS=--write renews it (seconds)
+	$(BIN)/python -m benchmarks.calls $(or $(ARGS),--check)
 
 harmony-table: ## outputs of gpt-oss through our parser, beside vLLM's own
 	PY=$$(bash tests/envs/vllm.sh) && "$$PY" -m benchmarks.harmony_table

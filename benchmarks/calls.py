@@ -1,13 +1,16 @@
 """Count the Python calls that one delta costs in each phase of an output, with and without token ids.
 
-    python -m benchmarks.calls [FAMILY ...]
+    python -m benchmarks.calls [FAMILY ...] [--write | --check]
 
-Calls do not depend on the machine, so two versions of the package can be compared; time is measured elsewhere. One
-delta is one token of a byte-like tokenizer, words of four characters.
+Calls do not depend on the machine, so two versions of the package can be compared; time is measured elsewhere
+(`benchmarks.core_phases`). One delta is one token of a byte-like tokenizer, words of four characters. `--check`, which
+the tests do too, compares with `benchmarks/calls.json` and names what costs over `TOLERANCE` more; `--write` renews it.
 """
 
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from vllm_reasoning_ext import Splitter
@@ -107,14 +110,47 @@ def _tokens(tokenizer: Any, text: str) -> list[tuple[str, list[int] | None]]:
     return found
 
 
-def main(arguments: list[str]) -> None:
-    """Print a table: family and phase, calls with and without ids."""
-    print(f"{'family':14}{'phase':12}{'with ids':>10}{'text alone':>12}")
-    for family in arguments or CALLS:
-        for phase in phases(family):
-            with_ids, text = count(family, phase, True), count(family, phase, False)
-            print(f"{family:14}{phase.name:12}{with_ids:>10.2f}{text:>12.2f}")
+BASELINE: Final = Path(__file__).with_suffix(".json")
+TOLERANCE: Final = 1.05
+"""How much more a delta may cost than the baseline says; less is always right."""
+
+Costs = dict[str, list[float]]
+
+
+def costs(families: Iterable[str]) -> Costs:
+    """Count the calls of every phase: "family, phase" -> with ids, text alone."""
+    return {
+        f"{family}, {phase.name}": [round(count(family, phase, ids), 2) for ids in (True, False)]
+        for family in families
+        for phase in phases(family)
+    }
+
+
+def dearer(now: Costs, baseline: Costs) -> list[str]:
+    """Name the phases that cost more than the baseline allows, or that it does not know."""
+    found = [f"{phase}: not in {BASELINE.name}" for phase in now.keys() - baseline.keys()]
+    for phase in now.keys() & baseline.keys():
+        for what, new, old in zip(("with ids", "text alone"), now[phase], baseline[phase], strict=True):
+            if new > old * TOLERANCE:
+                found.append(f"{phase}, {what}: {new} calls a delta, {old} before")
+    return sorted(found)
+
+
+def main(arguments: list[str]) -> int:
+    """Print a table, family and phase: calls with and without ids; write or check the baseline."""
+    options = {a for a in arguments if a.startswith("--")}
+    now = costs([a for a in arguments if a not in options] or CALLS)
+    print(f"{'family, phase':26}{'with ids':>10}{'text alone':>12}")
+    for phase, (with_ids, text) in now.items():
+        print(f"{phase:26}{with_ids:>10.2f}{text:>12.2f}")
+    if "--write" in options:
+        BASELINE.write_text(json.dumps(now, indent=1) + "\n", encoding="utf-8")
+    if "--check" not in options:
+        return 0
+    found = dearer(now, json.loads(BASELINE.read_text(encoding="utf-8")))
+    print("\n".join(found) or f"no phase costs over {TOLERANCE} of {BASELINE.name}")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -20,9 +20,7 @@ from benchmarks.calls import CALLS, CLOSED, DENSE, OPENED
 from vllm_reasoning_ext import FAMILIES, Splitter
 from vllm_reasoning_ext.core.builtin import SEVEN
 
-PROSE: Final = (
-    " so we take the next part of it and look at what that would mean if it were to go on for long , stop"
-)
+PROSE: Final = " so we take the next part of it and look at what that would mean if it were to go on for long , stop"
 CODE: Final = " if ( a < b ) { return c [ ` x ` ] ; } // <div> is `code` \n\t for i in range ( n ) : x = y { 0 }"
 UNDECIDED: Final = " well , the answer that it gave to this was as short as it can be"
 HARMONY_DENSE: Final = "<|channel|>analysis<|message|> a<|end|><|start|>assistant"

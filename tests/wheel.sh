@@ -32,7 +32,7 @@ print('the bare wheel imports, registers and splits with the standard library al
 
 # The tests beside the installed package, without the checkout's own copy of it.
 mkdir "$work/tree"
-cp -r "$root"/{tests,benchmarks,templates,docs,pyproject.toml,README.md,CHANGELOG.md,CONTRIBUTING.md} "$work/tree/"
+cp -r "$root"/{tests,benchmarks,templates,docs,pyproject.toml,README.md,CHANGELOG.md,CONTRIBUTING.md,SECURITY.md} "$work/tree/"
 cp -r "$root"/{Makefile,.ci,.github,.pre-commit-config.yaml} "$work/tree/"
 cd "$work/tree"
 "$work/env/bin/python" tests/twice.py -m 'not live and not vllm and not sglang' "$@"

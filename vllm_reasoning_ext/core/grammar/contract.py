@@ -81,9 +81,9 @@ class FamilyGrammar(Grammar, Protocol):
 
     @property
     def plain(self) -> str:
-        """What plain text is now, if it needs no looking at: "reasoning", "content", "tool", "loose", or "" where it does.
+        """What plain text is now, where it needs no looking at; "" where it does.
 
-        "content" is an answer's body, "loose" is content in no body (`Sink.loose`).
+        "reasoning", "content" (of an answer's body), "tool" (of the open slice), "loose" (content in no body).
 
         While it is not empty, `run` may be called in place of `text`, and only for text in which no character begins
         a marker.
