@@ -14,6 +14,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from benchmarks.calls import CALLS, CLOSED, DENSE, OPENED

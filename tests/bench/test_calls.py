@@ -1,4 +1,4 @@
-"""What one delta costs, counted in Python calls: the same on every machine, so a test can hold it (`make calls` renews)."""
+"""What a delta costs in Python calls: the same on every machine, so a test can hold it (`make calls` renews)."""
 
 import json
 
