@@ -7,11 +7,16 @@ are (`text`, `marker`) and puts events into the sink, and the sink hands them ov
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from vllm_reasoning_ext.core.events import Delta
 from vllm_reasoning_ext.core.grammar.contract import FamilyGrammar, Observer
 from vllm_reasoning_ext.core.grammar.sink import Sink
+from vllm_reasoning_ext.core.reading.ids import CONTEXT
 from vllm_reasoning_ext.core.reading.lexer import Lexer
+
+RECENT_MAX: Final = 32
+"""Texts that `Lexer.recent` may have before it is cut: a deque that does it would be larger than all else of a reader."""
 
 
 class FamilyReader:
@@ -61,7 +66,10 @@ class FamilyReader:
                     lexer.position += len(text)
                     if track is not None:
                         lexer.used_ids = True
-                        lexer.recent.append(text)
+                        recent = lexer.recent
+                        recent.append(text)
+                        if len(recent) > RECENT_MAX:
+                            del recent[:-CONTEXT]
                     shown = self._grammar.run(text)
                     if not shown:
                         self._settle()

@@ -10,7 +10,7 @@ from vllm_reasoning_ext.core.floor import Floor
 from vllm_reasoning_ext.core.grammar.choose import make_grammar
 from vllm_reasoning_ext.core.grammar.contract import Observer, OutputReader
 from vllm_reasoning_ext.core.grammar.inline import BUFFER_BYTES, Inline
-from vllm_reasoning_ext.core.grammar.roles import only_real
+from vllm_reasoning_ext.core.grammar.roles import closing, only_real
 from vllm_reasoning_ext.core.grammar.sink import Sink
 from vllm_reasoning_ext.core.reading.ids import make_track
 from vllm_reasoning_ext.core.reading.lexer import Lexer
@@ -106,7 +106,7 @@ class Splitter:
         markers = marker_set(record.markers)
         grammar = make_grammar(record, self.start, sink, tools is not False)
         track = make_track(record, markers, tokenizer, marker_ids)
-        lexer = Lexer(markers, grammar, track, only_real=only_real(record), closing=frozenset(record.closing))
+        lexer = Lexer(markers, grammar, track, only_real=only_real(record), closing=closing(record))
         self._reader = FamilyReader(lexer, grammar, sink, markers.firsts)
 
     @property

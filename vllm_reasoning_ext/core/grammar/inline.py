@@ -15,7 +15,7 @@ from vllm_reasoning_ext.core.events import CONTENT, MARKER, Delta
 from vllm_reasoning_ext.core.grammar.blanks import BlankRun
 from vllm_reasoning_ext.core.grammar.contract import Observer
 from vllm_reasoning_ext.core.grammar.sink import Sink
-from vllm_reasoning_ext.core.grammar.tags import DEFAULT_TAGS, Needles, parse_tags
+from vllm_reasoning_ext.core.grammar.tags import DEFAULT_TAGS, needles, parse_tags
 
 __all__ = ["BUFFER_BYTES", "DEFAULT_TAGS", "UNCLOSED", "WHERE", "Inline", "parse_tags"]
 
@@ -98,9 +98,9 @@ class Inline:
         cap = max_buffer_bytes if max_buffer_bytes > 0 else BUFFER_BYTES
         # None: blocks are streamed, nothing is kept back whole.
         self._cap = cap if unclosed == "content" else None
-        self._openers = Needles([opener for opener, _ in pairs])
-        self._closers = [Needles([closer]) for _, closer in pairs]
-        self._closer = Needles([closer for _, closer in pairs])
+        self._openers = needles(tuple([opener for opener, _ in pairs]))
+        self._closers = [needles((closer,)) for _, closer in pairs]
+        self._closer = needles(tuple([closer for _, closer in pairs]))
         self._state = _State.OPENED if force_reasoning else _State.ANSWER
         self._tail = ""
         self.closed = False

@@ -56,3 +56,9 @@ def only_real(family: Family) -> frozenset[str]:
     """Name the markers that count only when an id vouches for them: end-of-sequence texts with no other job."""
     roles = roles_of(family)
     return roles.ends - roles.closers - roles.answer_closers - roles.tools.keys()
+
+
+@lru_cache(maxsize=256)
+def closing(family: Family) -> frozenset[str]:
+    """Name the markers that may lack their text at the end of an output (trimmed stop tokens)."""
+    return frozenset(family.closing)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from vllm_reasoning_ext.core.reading.markers import MarkerSet
@@ -88,3 +89,9 @@ class Needles:
             if any(s.startswith(rest) and s != rest for s in self.spellings[:number]):
                 return hold, -1
         return place, number
+
+
+@lru_cache(maxsize=256)
+def needles(spellings: tuple[str, ...]) -> Needles:
+    """Give the prepared search for these spellings; it is made once, not per output."""
+    return Needles(spellings)

@@ -9,7 +9,6 @@ plain text costs no decoding.
 """
 
 import weakref
-from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -75,12 +74,12 @@ class IdTrack:
         self._run = TextOfIds(decode)  # the run of ordinary ids that is being read
         self._markers = markers
         self._pending: list[int] = []
-        self._queue: deque[_Spelling] = deque()
+        self._queue: list[_Spelling] = []  # short: as much as the text may lag behind
         self._tail = ""  # decoded text not searched yet: it may hold the beginning of a spelling
         self._before = ""  # the last characters before the tail, since the last real marker
         self._tail_at = 0  # where it stands in the decoded output, in characters
         self._length = 0  # characters decoded so far
-        self._spans: set[tuple[int, int]] = set()  # where the control tokens of the tail stand
+        self._spans: dict[tuple[int, int], None] = {}  # where the control tokens of the tail stand
         self._base = 0  # how far decoded and fed text have drifted apart at the last match
         self._broken = False  # the tokenizer could not decode an id
         self._adrift = False  # ids have been forgotten since, so that is not known
@@ -115,7 +114,7 @@ class IdTrack:
         """
         if not self._read() or not self._queue:
             return None
-        spelling = self._queue.popleft()
+        spelling = self._queue.pop(0)
         drift = spelling.position - position - self._base
         if spelling.marker != marker or (abs(drift) > TEXT_LAG_MAX and not self._adrift):
             return None
@@ -185,7 +184,7 @@ class IdTrack:
             start = length + len(ordinary)
             length = start + len(text)
             pieces += (ordinary, text)
-            self._spans.add((start, length))
+            self._spans[start, length] = None
             run = []
         if run:
             pieces.append(self._run.push(run))
@@ -222,7 +221,7 @@ class IdTrack:
         self._tail = tail[at:]
         self._tail_at += at
         if self._spans:
-            self._spans = {span for span in self._spans if span[0] >= self._tail_at}
+            self._spans = {span: None for span in self._spans if span[0] >= self._tail_at}
 
     def _real(self, marker: str, position: int) -> bool | None:
         pieces = self._parts.get(marker)

@@ -1,7 +1,6 @@
 """Cutting the fed text into plain runs and markers, with or without token ids."""
 
 import logging
-from collections import deque
 from collections.abc import Iterable
 
 from vllm_reasoning_ext.core.grammar.contract import Grammar, Observer
@@ -48,8 +47,8 @@ class Lexer:
         self._grammar = grammar
         self._only_real = only_real
         self.position = 0  # characters handed on so far
-        # The last texts, for comparing them with the ids: each has a character at least.
-        self.recent: deque[str] = deque(maxlen=CONTEXT)
+        # The last texts since the last real marker, for comparing them with the ids; each has a character at least.
+        self.recent: list[str] = []
         self.track = track
         self.observer: Observer | None = None
         self.held = ""
@@ -68,7 +67,7 @@ class Lexer:
         if self._markers.absent(buffer):
             self.held = ""
             self.position += len(buffer)
-            self.recent.append(buffer)
+            self._note(buffer)
             self._grammar.text(buffer)
             return
         if self.track is not None:
@@ -89,17 +88,17 @@ class Lexer:
                 continue
             at = end
             if start > plain:
-                self.recent.append(buffer[plain:start])
+                self._note(buffer[plain:start])
                 self._grammar.text(buffer[plain:start])
             self._grammar.marker(marker, marker, real)
             plain = end
             if real:
                 self.recent.clear()
             else:
-                self.recent.append(marker)
+                self._note(marker)
         hold = self._markers.partial(buffer, at) if at < size else size
         if hold > plain:
-            self.recent.append(buffer[plain:hold])
+            self._note(buffer[plain:hold])
             self._grammar.text(buffer[plain:hold])
         self.held = buffer[hold:]
         self.position = base + hold
@@ -120,6 +119,12 @@ class Lexer:
             else:
                 # More than a trimmed stop token: the markers were taken out of the text on its way here.
                 self._give_up("control tokens of the output have no text")
+
+    def _note(self, text: str) -> None:
+        """Remember the end of the text that has been handed on."""
+        if self.track is not None:
+            self.recent.append(text[-CONTEXT:])
+            del self.recent[:-CONTEXT]
 
     def _no_ids(self, text: str, token_ids: Iterable[int] | None) -> None:
         """Take a delta whose ids say nothing: the text decides from here on."""
