@@ -3,7 +3,7 @@
 import difflib
 import re
 from dataclasses import fields, replace
-from typing import Final
+from typing import Any, Final, Protocol
 
 from vllm_reasoning_ext.core.builtin import SEVEN
 from vllm_reasoning_ext.core.more import MORE
@@ -22,6 +22,9 @@ __all__ = [
     "register_family",
 ]
 
+AUTO: Final = ("auto", "auto_ext")
+"""Names under which the family is read from a tokenizer and a chat template (SPEC section 8)."""
+
 FAMILIES: Final[dict[str, Family]] = {record.name: record for record in (*SEVEN, *MORE)}
 """The families by name; `register_family` adds to it."""
 
@@ -29,6 +32,44 @@ FAMILIES: Final[dict[str, Family]] = {record.name: record for record in (*SEVEN,
 def names() -> list[str]:
     """List every parser name, aliases included."""
     return [name for record in FAMILIES.values() for name in (record.name, *record.aliases)]
+
+
+class Chooser(Protocol):
+    """Decides what `auto` means."""
+
+    def __call__(self, tokenizer: Any, chat_template: str | None) -> Family:
+        """Choose the record for a tokenizer and a chat template, either of which may be None."""
+
+
+_chooser: list[Chooser] = []
+
+
+def use_chooser(chooser: Chooser) -> None:
+    """Set who decides what `auto` means: reading chat templates is no matter of the core."""
+    _chooser[:] = [chooser]
+
+
+def resolve_family(family: str | Family, tokenizer: Any = None, chat_template: str | None = None) -> Family:
+    """Give the record that is meant: a record itself, one by name, or what `auto` chooses.
+
+    Args:
+        family: a record, a name, an alias, or `auto`.
+        tokenizer, chat_template: what `auto` goes by; the tokenizer's own template if none is given.
+
+    Raises:
+        ValueError: the name is unknown, or `auto` was given nothing to go by.
+        SetupError: the chat template cannot be rendered, or nothing decides between several families.
+    """
+    if isinstance(family, Family):
+        return family
+    if family not in AUTO:
+        return get_family(family)
+    if tokenizer is None and not chat_template:
+        raise ValueError(
+            "'auto' reads the family from a tokenizer or a chat template: give tokenizer= or chat_template=."
+        )
+    (chooser,) = _chooser
+    return chooser(tokenizer, chat_template)
 
 
 def get_family(name: str) -> Family:
@@ -43,6 +84,8 @@ def get_family(name: str) -> Family:
     for record in FAMILIES.values():
         if name in record.aliases:
             return record
+    if name in AUTO:
+        raise ValueError("'auto' has no record of its own: it is read from a tokenizer or a chat template.")
     if name == "inline":
         raise ValueError("'inline' is no family with markers of its own; only Splitter and split() take it.")
     known = [*names(), "inline"]
@@ -72,7 +115,7 @@ def register_family(record: Family) -> Family:
     if FAMILIES.get(record.name) == filled:
         return FAMILIES[record.name]
     for name in (record.name, *record.aliases):
-        if name == "inline" or name in names():
+        if name in ("inline", *AUTO) or name in names():
             raise ValueError(f"the family name {name!r} is taken by another record; choose another.")
         if name.endswith("_ext"):
             raise ValueError(f"name {name!r}: '_ext' is what engines' registries add; choose a name without it.")
