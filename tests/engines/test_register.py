@@ -7,7 +7,9 @@ from types import ModuleType
 
 import pytest
 
+from vllm_reasoning_ext.core.builtin import SEVEN
 from vllm_reasoning_ext.core.families import FAMILIES
+from vllm_reasoning_ext.core.more import MORE
 from vllm_reasoning_ext.engines import register
 from vllm_reasoning_ext.engines.names import KEEP_BUILTIN, class_name
 
@@ -44,10 +46,21 @@ def ours(name: str) -> tuple[str, str]:
 
 def test_every_family_alias_and_twin_is_bound(manager: Manager) -> None:
     register.register_vllm()
-    for name, family in FAMILIES.items():
-        for parser in (name, f"{name}_ext", *family.aliases):
-            assert manager.lazy_parsers[parser] == ours(name)
+    for family in SEVEN:
+        for parser in (family.name, *family.aliases):
+            assert manager.lazy_parsers[parser] == ours(family.name)
+    for name in FAMILIES:
+        assert manager.lazy_parsers[f"{name}_ext"] == ours(name)
     assert manager.lazy_parsers["other"] == ("vllm.reasoning.other", "X")
+
+
+def test_a_name_of_the_engine_stays_the_engine_s(manager: Manager) -> None:
+    """Who asks vLLM for `glm45` or `kimi_k2` gets vLLM's parser: library and commands alone know these names."""
+    register.register_vllm()
+    seven = {name for family in SEVEN for name in (family.name, *family.aliases)}
+    theirs = {name for family in FAMILIES.values() for name in family.engine_names}
+    assert theirs
+    assert not (theirs | {family.name for family in MORE}) & set(manager.lazy_parsers) - seven
 
 
 def test_an_already_imported_builtin_is_replaced(manager: Manager) -> None:
