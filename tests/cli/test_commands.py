@@ -34,7 +34,7 @@ Capture = pytest.CaptureFixture[str]
 
 COMMANDS = ["split", "infer", "doctor", "conform", "template", "proxy", "families", "version"]
 
-OURS = {name: f"vllm_reasoning_ext.engines.vllm.parser.{family}" for name, family in parser_names()}
+OURS = {name: f"vllm_reasoning_ext.engines.vllm.parser.{family}" for name, family, _ in parser_names()}
 VLLM = Engine("vllm", True, "0.33.0", OURS, ("hermes", "qwen3_xml", "glm45", "glm47", "openai", "muse_glimmer"))
 SGLANG = Engine("sglang", True, "0.5.23", OURS, ("qwen25", "glm45", "glm47", "gpt-oss", "muse"))
 NONE = {"vllm": Engine("vllm", False), "sglang": Engine("sglang", False)}

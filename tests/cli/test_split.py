@@ -393,7 +393,6 @@ def test_chunk_edges_are_drawn(capfd: Capture, tmp_path: Path) -> None:
         ),
         (["{reply}", "--family", "qwen3", "--finish-reason", "lenght"], "cannot be 'lenght'", "did you mean length?"),
         (["{reply}", "--family", "qwen3", "--unclosed", "drop"], "--unclosed cannot be", "reasoning, content"),
-        (["{reply}", "--family", "deepseek_r1"], "deepseek_r1 is the name of an engine's own parser", "--family qwen3"),
         (["{reply}", "--family", "openai_gptoss"], "the family that serves it is gpt_oss", "--family gpt_oss"),
         (["{reply}", "--family", "Qwen/Qwen3-8B"], "is the name of a model, not of a family", "--family qwen3"),
         (["{reply}", "--family", "inline", "--tags", "foo"], "'foo' is no tag pair: write opener...", "split --help"),

@@ -7,9 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from vllm_reasoning_ext.core.builtin import SEVEN
 from vllm_reasoning_ext.core.families import FAMILIES
-from vllm_reasoning_ext.core.more import MORE
 from vllm_reasoning_ext.engines import register
 from vllm_reasoning_ext.engines.names import KEEP_BUILTIN, class_name
 
@@ -39,28 +37,45 @@ def manager(monkeypatch: pytest.MonkeyPatch) -> Manager:
     return manager
 
 
-def ours(name: str) -> tuple[str, str]:
+def adapter(name: str) -> tuple[str, str]:
     module = register.VLLM_HARMONY if name == "gpt_oss" else register.VLLM_ADAPTER
     return module, class_name(name)
 
 
 def test_every_family_alias_and_twin_is_bound(manager: Manager) -> None:
     register.register_vllm()
-    for family in SEVEN:
-        for parser in (family.name, *family.aliases):
-            assert manager.lazy_parsers[parser] == ours(family.name)
-    for name in FAMILIES:
-        assert manager.lazy_parsers[f"{name}_ext"] == ours(name)
+    for name, family in FAMILIES.items():
+        for parser in (name, f"{name}_ext", *family.aliases):
+            assert manager.lazy_parsers[parser] == adapter(name)
     assert manager.lazy_parsers["other"] == ("vllm.reasoning.other", "X")
 
 
-def test_a_name_of_the_engine_stays_the_engine_s(manager: Manager) -> None:
-    """Who asks vLLM for `glm45` or `kimi_k2` gets vLLM's parser: library and commands alone know these names."""
+def test_only_the_seven_take_an_engines_name(manager: Manager) -> None:
+    own = ("vllm.reasoning.kimi_k2", "KimiK2")
+    manager.lazy_parsers["kimi_k2"] = own
     register.register_vllm()
-    seven = {name for family in SEVEN for name in (family.name, *family.aliases)}
+    assert manager.lazy_parsers["kimi_k2"] == own
+    assert manager.lazy_parsers["kimi_k2_ext"] == adapter("kimi_k2")
+    assert manager.lazy_parsers["reka"] == adapter("reka")  # a name that is free
+
+
+def test_what_an_engine_calls_its_own_parser_is_not_bound(manager: Manager) -> None:
+    """Who asks vLLM for `glm45` gets vLLM's parser: library and commands alone know these names."""
+    register.register_vllm()
     theirs = {name for family in FAMILIES.values() for name in family.engine_names}
-    assert theirs
-    assert not (theirs | {family.name for family in MORE}) & set(manager.lazy_parsers) - seven
+    assert "glm45" in theirs
+    assert not theirs & set(manager.lazy_parsers)
+
+
+def test_a_kept_name_that_is_none_is_told_with_the_likely_one(
+    manager: Manager, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(KEEP_BUILTIN, "qwen_3, qwen3, none")
+    register.register_vllm()
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert said.startswith(KEEP_BUILTIN)
+    assert said.endswith("named 'none', 'qwen_3' (did you mean qwen3?)")
+    assert manager.lazy_parsers["qwen3"] == ("vllm.reasoning.qwen3", "Qwen3")
 
 
 def test_an_already_imported_builtin_is_replaced(manager: Manager) -> None:
@@ -79,8 +94,8 @@ def test_the_operator_can_keep_the_builtin(
     monkeypatch.setenv(KEEP_BUILTIN, keep)
     register.register_vllm()
     assert (manager.lazy_parsers["qwen3"] == ("vllm.reasoning.qwen3", "Qwen3")) is kept
-    assert manager.lazy_parsers["qwen3_ext"] == ours("qwen3")
-    assert manager.lazy_parsers["gpt_oss"] == ours("gpt_oss")  # no builtin of this name: always ours
+    assert manager.lazy_parsers["qwen3_ext"] == adapter("qwen3")
+    assert manager.lazy_parsers["gpt_oss"] == adapter("gpt_oss")  # no builtin of this name: always this package's
 
 
 def test_one_info_line_names_the_replaced_and_the_way_back(manager: Manager, caplog: pytest.LogCaptureFixture) -> None:

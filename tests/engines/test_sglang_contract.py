@@ -40,7 +40,7 @@ pytestmark = pytest.mark.sglang
 
 register_sglang()
 
-NAMES: Final = sorted({name.lower() for name, _ in parser_names()})
+NAMES: Final = sorted({known.name.lower() for known in parser_names() if known.replaces})
 ALL: Final = pytest.mark.parametrize("output", ALL_OUTPUTS, ids=lambda output: f"{output.family}-{output.name}")
 EVERY: Final = pytest.mark.parametrize("family", FAMILIES)
 
@@ -127,11 +127,14 @@ def test_without_hooks_the_text_decides(output: Output) -> None:
 @pytest.mark.parametrize("force", [None, True, False])
 def test_without_a_request_sglangs_guess_decides(family: str, force: bool | None) -> None:
     expected = split("one two", family, force_reasoning=force)
-    got = ReasoningParser(family, force_reasoning=force)
-    # SGLang itself forces these names open, whatever it is asked.
-    if family in ("minimax",):
-        expected = split("one two", family, force_reasoning=True)
+    got = ReasoningParser(f"{family}_ext", force_reasoning=force)
     assert got.parse_non_stream("one two") == (expected.reasoning, expected.content)
+
+
+@pytest.mark.parametrize("force", [None, True, False])
+def test_a_name_that_sglang_forces_open_is_open(force: bool | None) -> None:
+    got = ReasoningParser("minimax", force_reasoning=force)
+    assert got.parse_non_stream("one two") == ("one two", "")
 
 
 # What SGLang asks of a detector
@@ -142,7 +145,7 @@ def test_constructor_arguments_are_found_by_name(family: str) -> None:
     request = type("Request", (), {"chat_template_kwargs": {"force_nonempty_content": True}})()
     tokenizer = tokenizer_of(family)
     detector = ReasoningParser(
-        family, stream_reasoning=False, request=request, tokenizer=tokenizer, tool_call_parser_active=True
+        f"{family}_ext", stream_reasoning=False, request=request, tokenizer=tokenizer, tool_call_parser_active=True
     ).detector
     assert detector._tokenizer is tokenizer
     assert detector._tool_parser_active
@@ -154,7 +157,7 @@ def test_constructor_arguments_are_found_by_name(family: str) -> None:
 @EVERY
 def test_the_scheduler_gets_its_ids(family: str) -> None:
     tokenizer = tokenizer_of(family)
-    detector = ReasoningParser(family, tokenizer=tokenizer).detector
+    detector = ReasoningParser(f"{family}_ext", tokenizer=tokenizer).detector
     decoded = tokenizer.decode(detector.get_think_end_token_ids(tokenizer), skip_special_tokens=False)
     assert decoded in (FAMILIES[family].closer, " to=user<|message|>", "<|channel|>final<|message|>")
     own = detector.get_self_opened_think_start_token_ids(tokenizer)
@@ -180,10 +183,8 @@ def test_an_empty_answer_is_the_reasoning_on_request(family: str, content: str) 
 
 @EVERY
 def test_plain_text_is_not_held(family: str) -> None:
-    # SGLang itself forces `minimax` open.
-    name = "minimax_ext" if family == "minimax" else family
     # An abort never calls finish: what is held then is lost, so nothing may be that could not be a marker.
-    parser = ReasoningParser(name, force_reasoning=False)
+    parser = ReasoningParser(f"{family}_ext", force_reasoning=False)
     parser.parse_stream_chunk("An answer")
     assert parser.parse_stream_chunk(", of words.") == ("", ", of words.")
 

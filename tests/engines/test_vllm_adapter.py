@@ -10,7 +10,7 @@ pytest.importorskip("vllm", reason="needs vLLM: bash tests/envs/vllm.sh builds i
 
 from vllm.parser.parser_manager import ParserManager
 
-from tests.support.byte_tokenizer import VOCABULARIES, byte_tokenizer
+from tests.support.byte_tokenizer import byte_tokenizer, vocabulary_of
 from tests.support.more_outputs import ALL_OUTPUTS, reasoning_tokens
 from tests.support.outputs import of_family
 from tests.support.vllm_drive import WIDTHS, Case, compose
@@ -29,7 +29,7 @@ register.register_vllm()
 def reasoning_parser(family: str, tokenizer: Any, **kwargs: Any) -> Any:
     from vllm.reasoning import ReasoningParserManager
 
-    return ReasoningParserManager.get_reasoning_parser(family)(tokenizer, **kwargs)
+    return ReasoningParserManager.get_reasoning_parser(f"{family}_ext")(tokenizer, **kwargs)
 
 
 @pytest.mark.parametrize(("family", "other"), [("muse_glimmer", "qwen3"), ("gpt_oss", "qwen3")])
@@ -186,7 +186,7 @@ def test_when_the_output_is_the_answer(fields: dict[str, Any], at_once: bool) ->
 
 @pytest.mark.parametrize("family", ["minimax", "gpt_oss", "muse_glimmer"])
 def test_a_dictated_answer_is_shown_though_the_prompt_opened_a_block(family: str) -> None:
-    eos = VOCABULARIES[family].eos
+    eos = vocabulary_of(family).eos
     output = Output("dictated", family, '{"a": 1}' + eos, content='{"a": 1}')
     case = Case(output, response_format={"type": "json_object"}, include_reasoning=False)
     assert case.full(family).content == output.content
@@ -225,7 +225,7 @@ def test_the_servers_own_limit_cuts_too() -> None:
 def test_what_ends_an_output(family: str) -> None:
     tokenizer = byte_tokenizer(family)
     parser = reasoning_parser(family, tokenizer)
-    eos = tokenizer.convert_tokens_to_ids(VOCABULARIES[family].eos)
+    eos = tokenizer.convert_tokens_to_ids(vocabulary_of(family).eos)
     assert parser.ended(eos, SimpleNamespace())
     assert parser.ended(7, SimpleNamespace(stop_token_ids=[7]))
     assert not parser.ended(7, SimpleNamespace(stop_token_ids=None))

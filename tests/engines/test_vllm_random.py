@@ -9,7 +9,7 @@ pytest.importorskip("vllm", reason="needs vLLM: bash tests/envs/vllm.sh builds i
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.byte_tokenizer import VOCABULARIES
+from tests.support.byte_tokenizer import vocabulary_of
 from tests.support.more_outputs import TOOL_PARSERS
 from tests.support.strategies import fragments
 from tests.support.vllm_drive import WIDTHS, Case
@@ -30,7 +30,7 @@ def scripts(family: str) -> st.SearchStrategy[str]:
     marker = st.sampled_from(FAMILIES[family].markers)
     piece = st.one_of(fragments(family), marker.map(lambda text: f"‹{text}›"))
     usable = piece.filter(lambda text: len(text) < 200 and (text.isprintable() or text.isspace()))
-    return st.lists(usable, max_size=8).map(lambda parts: "".join(parts) + VOCABULARIES[family].eos)
+    return st.lists(usable, max_size=8).map(lambda parts: "".join(parts) + vocabulary_of(family).eos)
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
@@ -50,7 +50,8 @@ def test_the_composed_parser_splits_as_the_core(family: str, data: Any) -> None:
             tokenizer=case.tokenizer,
             tools=tools is not None,
         )
-        replies = [case.full(family, tool), *(case.streamed(family, tool, width) for width in WIDTHS)]
+        name = f"{family}_ext"
+        replies = [case.full(name, tool), *(case.streamed(name, tool, width) for width in WIDTHS)]
         assert [reply.reasoning for reply in replies] == [core.reasoning] * len(replies)
         if tool is None:
             assert [reply.content for reply in replies] == [core.content] * len(replies)

@@ -5,12 +5,15 @@ real tokenizers (format documentation, "Special tokens and ids"). Every marker b
 and multi-token header is exercised this way, and it saves to a few kB that `AutoTokenizer` loads again.
 """
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
+
+from vllm_reasoning_ext.core.families import get_family
 
 TEMPLATES: Final = Path(__file__).resolve().parents[2] / "templates"
 
@@ -109,6 +112,20 @@ VOCABULARIES: Final[dict[str, Vocabulary]] = {
 """Name -> its control tokens. A name is a template's, with "/" and a version for a newer vocabulary."""
 
 FAMILIES: Final = tuple(name for name in VOCABULARIES if "/" not in name)
+"""The families whose real tokenizers and templates are at hand."""
+
+
+def vocabulary_of(name: str) -> Vocabulary:
+    """Give a vocabulary of `VOCABULARIES`; for any other family the control tokens of its record, at ids of our own."""
+    if name in VOCABULARIES:
+        return VOCABULARIES[name]
+    record = get_family(name)
+    in_pieces = dict(record.parts)
+    ends = record.end_of_sequence or ("<|endoftext|>",)
+    texts = [text for text in dict.fromkeys((*record.control, *record.turn_openers, *ends)) if text not in in_pieces]
+    ids = {text: 300_000 + at for at, text in enumerate(texts) if not text.isspace()}
+    special = {text: number for text, number in ids.items() if record.control_markers or text in ends}
+    return Vocabulary(special, {text: number for text, number in ids.items() if text not in special}, eos=ends[0])
 
 
 def template_text(family: str) -> str:
@@ -116,19 +133,26 @@ def template_text(family: str) -> str:
     return (TEMPLATES / f"{family.partition('/')[0]}.jinja").read_text(encoding="utf-8")
 
 
+def _plain_template(family: str) -> str:
+    """Make a template that says no more than the record: the messages' texts, then the beginning of the turn."""
+    opener = "".join(get_family(family).turn_openers[:1])
+    turn = f"{{% if add_generation_prompt %}}{{{{ {json.dumps(opener)} }}}}{{% endif %}}"
+    return "{% for message in messages %}{{ message.content }}\n{% endfor %}" + turn
+
+
 @cache
 def byte_tokenizer(vocabulary: str, *, compact: bool = False) -> PreTrainedTokenizerFast:
     """Build the byte-level tokenizer of a family (one shared object: do not change it).
 
     Args:
-        vocabulary: a key of `VOCABULARIES`, so any family name.
+        vocabulary: a family's name, or another key of `VOCABULARIES`.
         compact: consecutive ids from 0, bytes first, in place of the true ones, for a tiny model.
 
     Returns:
         A transformers tokenizer with the family's own chat template and the true ids of its control tokens;
         ordinary text is one token a byte.
     """
-    known = VOCABULARIES[vocabulary]
+    known = vocabulary_of(vocabulary)
     symbols = sorted(pre_tokenizers.ByteLevel.alphabet())
     if compact:
         ids = {text: number for number, text in enumerate([*symbols, *known.ids])}
@@ -146,6 +170,6 @@ def byte_tokenizer(vocabulary: str, *, compact: bool = False) -> PreTrainedToken
         eos_token=known.eos,
         pad_token=known.eos,
         bos_token=known.bos,
-        chat_template=template_text(vocabulary),
+        chat_template=template_text(vocabulary) if vocabulary in VOCABULARIES else _plain_template(vocabulary),
         clean_up_tokenization_spaces=False,
     )

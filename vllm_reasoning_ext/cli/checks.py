@@ -82,10 +82,12 @@ def check_engine(engine: Engine, family: str | None) -> Iterator[Finding]:
             f"run `python -c 'import {engine.name}'` in this environment and mend what it says",
         )
         return
-    families = dict(parser_names())
+    known = {parser.name: parser for parser in parser_names()}
+    families = {name: parser.family for name, parser in known.items()}
     names = [name for name in engine.parsers if family in (None, families.get(name))]
     ours = [name for name in names if engine.parsers[name].startswith(OURS)]
     kept = [name for name in names if name not in ours and kept_builtin(name)]
+    left = [name for name in names if name not in ours and name in known and not known[name].replaces]
     where = f"{engine.shown} {engine.version}"
     if not ours:
         yield Finding(
@@ -99,8 +101,11 @@ def check_engine(engine: Engine, family: str | None) -> Iterator[Finding]:
     for name in kept:
         text = f"{where}: {name} stays the engine's own ({KEEP_BUILTIN}); use {families[name]}_ext for ours"
         yield Finding(engine.name, "info", text)
+    for name in left:
+        text = f"{where}: {name} is the engine's own parser; this package's is {families[name]}_ext"
+        yield Finding(engine.name, "info", text)
     for name in names:
-        if name not in ours and name not in kept:
+        if name not in (*ours, *kept, *left):
             yield Finding(
                 engine.name,
                 "fail",

@@ -147,7 +147,7 @@ def _vllm() -> dict[str, Any]:
 
     load_general_plugins()
     parsers = {}
-    for name, _ in parser_names():
+    for name in [parser.name for parser in parser_names()]:
         try:
             parsers[name] = _class(ReasoningParserManager.get_reasoning_parser(name))
         except KeyError:
@@ -168,7 +168,8 @@ def _sglang() -> dict[str, Any]:
     from sglang.srt.parser.reasoning_parser import ReasoningParser
 
     table = ReasoningParser.DetectorMap
-    parsers = {name: _class(table.get(name.lower())) for name, _ in parser_names() if table.get(name.lower())}
+    names = [parser.name for parser in parser_names()]
+    parsers = {name: _class(table.get(name.lower())) for name in names if table.get(name.lower())}
     tools = sorted(FunctionCallParser.ToolCallParserEnum)
     return {"version": getattr(sglang, "__version__", ""), "parsers": parsers, "tools": tools}
 

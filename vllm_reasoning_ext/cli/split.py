@@ -67,7 +67,9 @@ def command(
     force_reasoning: Annotated[
         bool | None, typer.Option("--force-reasoning/--no-force-reasoning", help="Start inside a block, or do not.")
     ] = None,
-    tools: Annotated[bool, typer.Option("--tools/--no-tools", help="Whether the request offers tools.")] = True,
+    tools: Annotated[
+        bool | None, typer.Option("--tools/--no-tools", help="Whether the request offers tools; it does unless told.")
+    ] = None,
     floor: Annotated[str, typer.Option(metavar="off|promote", help="promote: never leave the answer empty.")] = "off",
     finish_reason: Annotated[str, typer.Option(metavar="REASON", help=f"The engine's: {', '.join(REASONS)}.")] = "",
     tags: Annotated[str, typer.Option(metavar="TAGS", help="inline only: pairs as <a>...</a>,<b>...</b>.")] = "",

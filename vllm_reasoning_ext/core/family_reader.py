@@ -16,7 +16,7 @@ from vllm_reasoning_ext.core.reading.ids import CONTEXT
 from vllm_reasoning_ext.core.reading.lexer import Lexer
 
 RECENT_MAX: Final = 32
-"""Texts that `Lexer.recent` may have before it is cut: a deque that does it would be larger than all else of a reader."""
+"""Texts that `Lexer.recent` may have before it is cut: a deque that cuts itself is larger than the rest of a reader."""
 
 
 class FamilyReader:

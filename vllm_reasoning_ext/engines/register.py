@@ -1,4 +1,4 @@
-"""The engines' entry points: put our parser names into an engine's registry, importing no parser.
+"""The engines' entry points: put this package's parser names into an engine's registry, importing no parser.
 
 vLLM calls `register_vllm` in every process it starts, GPU workers included, before it has parsed its command
 line. So nothing here imports torch, a tokenizer or an adapter: a name is only bound to the module that is
@@ -9,16 +9,22 @@ import importlib.util
 from typing import Any, Final
 
 from vllm_reasoning_ext._version import __version__
-from vllm_reasoning_ext.core.families import FAMILIES
 from vllm_reasoning_ext.engines.logs import sglang_log, vllm_log
-from vllm_reasoning_ext.engines.names import KEEP_BUILTIN, class_name, kept_builtin, parser_names
+from vllm_reasoning_ext.engines.names import (
+    KEEP_BUILTIN,
+    ParserName,
+    class_name,
+    kept_builtin,
+    parser_names,
+    unknown_kept,
+)
 
 VLLM_ADAPTER: Final = "vllm_reasoning_ext.engines.vllm.parser"
 VLLM_HARMONY: Final = "vllm_reasoning_ext.engines.vllm.harmony"
 
 
 def register_vllm() -> None:
-    """Bind our names in vLLM's ReasoningParserManager (entry point of `vllm.general_plugins`).
+    """Bind this package's names in vLLM's ReasoningParserManager (entry point of `vllm.general_plugins`).
 
     Idempotent; never raises, because vLLM does not catch what a plugin's function raises. One INFO line a
     process tells which of vLLM's own parsers are replaced and how to keep them.
@@ -26,14 +32,18 @@ def register_vllm() -> None:
     try:
         from vllm.reasoning import ReasoningParserManager as Manager
 
-        replaced = [name for name, family in parser_names() if _bind(Manager, name, family)]
+        builtin = {*Manager.reasoning_parsers, *getattr(Manager, "lazy_parsers", {})}
+        replaced = [name.name for name in parser_names() if _bind(Manager, name)]
     except Exception as error:  # an unknown vLLM must still serve, without us
         vllm_log.warning("vllm-reasoning-ext %s is not active: %r", __version__, error)
         return
+    misspelt = unknown_kept(builtin)
+    if misspelt:
+        vllm_log.warning("%s: vLLM has no reasoning parser of its own named %s", KEEP_BUILTIN, misspelt)
     if replaced:
         vllm_log.info(
             "vllm-reasoning-ext %s: its reasoning parsers replace vLLM's own of the name %s. "
-            "To keep vLLM's: %s=%s (or all); ours stay there as <name>_ext.",
+            "To keep vLLM's: %s=%s (or all); this package's stay there as <name>_ext.",
             __version__,
             ", ".join(replaced),
             KEEP_BUILTIN,
@@ -41,26 +51,26 @@ def register_vllm() -> None:
         )
 
 
-def _bind(manager: Any, name: str, family: str) -> bool:
+def _bind(manager: Any, parser: ParserName) -> bool:
     """Bind one name; True if a parser of the engine's own was replaced by this call."""
-    module = VLLM_HARMONY if FAMILIES[family].grammar == "harmony" else VLLM_ADAPTER
-    ours = (module, class_name(family))
+    name = parser.name
+    adapter = (VLLM_HARMONY if parser.family == "gpt_oss" else VLLM_ADAPTER, class_name(parser.family))
     eager: dict[str, type] = manager.reasoning_parsers
     lazy = getattr(manager, "lazy_parsers", {})
     loaded = eager.get(name)
-    if lazy.get(name) == ours and (loaded is None or loaded.__module__.startswith("vllm_reasoning_ext.")):
+    if lazy.get(name) == adapter and (loaded is None or loaded.__module__.startswith("vllm_reasoning_ext.")):
         return False
     builtin = loaded is not None or name in lazy
-    if builtin and kept_builtin(name):
+    if builtin and (not parser.replaces or kept_builtin(name)):
         return False
     # The registry looks at loaded classes first: a lazy entry alone loses to one that was already imported.
     eager.pop(name, None)
-    manager.register_lazy_module(name, *ours)
+    manager.register_lazy_module(name, *adapter)
     return builtin
 
 
 def register_sglang() -> None:
-    """Bind our names in SGLang (entry point of `sglang.srt.plugins`); never raises."""
+    """Bind this package's names in SGLang (entry point of `sglang.srt.plugins`); never raises."""
     if importlib.util.find_spec("sglang") is None:
         return
     try:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from vllm_reasoning_ext._version import __version__
 from vllm_reasoning_ext.engines.logs import sglang_log as log
-from vllm_reasoning_ext.engines.names import KEEP_BUILTIN, kept_builtin, parser_names
+from vllm_reasoning_ext.engines.names import KEEP_BUILTIN, kept_builtin, parser_names, unknown_kept
 
 WORKER_APP: Final = "vllm_reasoning_ext.engines.sglang.app:app"
 APP_PATH: Final = "SGLANG_HTTP_SERVER_APP_PATH"
@@ -28,7 +28,10 @@ def register() -> None:
 
     from sglang.srt.parser.reasoning_parser import ReasoningParser
 
+    misspelt = unknown_kept(tuple(ReasoningParser.DetectorMap))
     replaced = bind_names(ReasoningParser.DetectorMap)
+    if misspelt:
+        log.warning("%s: SGLang has no reasoning parser of its own named %s", KEEP_BUILTIN, misspelt)
     _list_names()
     # Workers are spawned: they inherit the variable, and import this app in place of SGLang's.
     os.environ.setdefault(APP_PATH, WORKER_APP)
@@ -52,11 +55,11 @@ def bind_names(table: dict[str, Any]) -> list[str]:
     from vllm_reasoning_ext.engines.sglang.detector import SglangDetector, detector_class
 
     replaced = []
-    for name, family in parser_names():
+    for name, family, replaces in parser_names():
         key = name.lower()
         builtin = table.get(key)
         if builtin is not None and not issubclass(builtin, SglangDetector):
-            if kept_builtin(key):
+            if not replaces or kept_builtin(key):
                 continue
             replaced.append(key)
         table[key] = detector_class(family)
@@ -69,7 +72,7 @@ def _list_names() -> None:
         from sglang.srt.parser.reasoning_parser_names import REASONING_PARSER_NAMES as LISTED
     except ImportError:
         return
-    LISTED.extend(name.lower() for name, _ in parser_names() if name.lower() not in LISTED)
+    LISTED.extend(known.name.lower() for known in parser_names() if known.name.lower() not in LISTED)
 
 
 def serves_requests() -> bool:
