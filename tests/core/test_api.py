@@ -166,7 +166,7 @@ def test_a_name_of_an_engine_is_known(name: str, family: str) -> None:
 def test_a_name_that_would_mislead_says_why(name: str) -> None:
     """One name, two meanings, or no split at all: it is refused with its reason, and is no family's."""
     assert name not in names()
-    with pytest.raises(ValueError, match="is an engine's parser, not a family: (in|under)"):
+    with pytest.raises(ValueError, match=r"is an engine's parser, not a family: (in|under)"):
         get_family(name)
 
 
