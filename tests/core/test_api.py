@@ -23,7 +23,7 @@ from vllm_reasoning_ext import (
     split,
 )
 from vllm_reasoning_ext.conformance.char_tokenizer import CharTokenizer
-from vllm_reasoning_ext.core.families import get_family, infer_by_name, names
+from vllm_reasoning_ext.core.families import LEFT_OUT, get_family, infer_by_name, names
 from vllm_reasoning_ext.core.reading.markers import MarkerSet
 from vllm_reasoning_ext.core.record import Tool
 
@@ -93,7 +93,7 @@ def test_a_delta_is_its_events() -> None:
     ("options", "words"),
     [
         ({"family": "qwen"}, "unknown reasoning family 'qwen'. Did you mean 'qwen3'"),
-        ({"family": "zzz"}, "unknown reasoning family 'zzz'. Known names: deepseekv32"),
+        ({"family": "zzz"}, "unknown reasoning family 'zzz'. Known names: apertus"),
         ({"family": "qwen3", "floor": "up"}, "floor must be"),
         ({"family": "inline", "where": "up"}, "where='up' is unknown"),
         ({"family": "inline", "unclosed": "up"}, "unclosed='up' is unknown"),
@@ -139,9 +139,35 @@ def test_inline_is_no_family() -> None:
 
 
 def test_names_hold_the_aliases() -> None:
-    assert {"glm", "gpt-oss", *FAMILIES} == set(names())
+    engines = {name for record in FAMILIES.values() for name in record.engine_names}
+    assert {"glm", "gpt-oss", *FAMILIES, *engines} == set(names())
+    assert len(names()) == len(set(names()))
     assert get_family("glm") is FAMILIES["qwen3"]
     assert Splitter("glm").family == "qwen3"
+
+
+@pytest.mark.parametrize(
+    ("name", "family"),
+    [
+        ("glm45", "qwen3"),
+        ("mimo", "qwen3"),
+        ("deepseek-v41", "deepseekv32"),
+        ("deepseek-r1", "deepseek_r1"),
+        ("openai_gptoss", "gpt_oss"),
+        ("hy_v4", "hunyuan"),
+    ],
+)
+def test_a_name_of_an_engine_is_known(name: str, family: str) -> None:
+    assert get_family(name) is FAMILIES[family]
+    assert Splitter(name).family == family
+
+
+@pytest.mark.parametrize("name", sorted(LEFT_OUT))
+def test_a_name_that_would_mislead_says_why(name: str) -> None:
+    """One name, two meanings, or no split at all: it is refused with its reason, and is no family's."""
+    assert name not in names()
+    with pytest.raises(ValueError, match=r"is an engine's parser, not a family: (in|under)"):
+        get_family(name)
 
 
 def test_a_family_is_one_record() -> None:
@@ -174,6 +200,8 @@ def test_a_family_is_one_record() -> None:
         ({"name": "inline"}, "is taken"),
         ({"name": "own", "aliases": ("gpt-oss",)}, "is taken"),
         ({"name": "own", "aliases": ("qwen3",)}, "is taken"),
+        ({"name": "own", "aliases": ("glm45",)}, "is taken"),
+        ({"name": "own", "engine_names": ("glm",)}, "is taken"),
     ],
 )
 def test_a_wrong_record_is_refused(change: dict[str, object], words: str) -> None:

@@ -256,6 +256,18 @@ def test_a_closer_of_several_tokens_is_found_in_the_text() -> None:
     assert not reasoning_ended("qwen3", ids, ids, {})
 
 
+def test_a_closer_of_several_tokens_needs_those_that_are_control_tokens() -> None:
+    """One real piece beside a spelled one is no marker; the word between the pieces is ordinary text always."""
+    tokenizer = CharTokenizer.of_family("kimi_k3")
+    numbers = marker_ids("kimi_k3", tokenizer)
+    text, closer = "a<|close|>think<|sep|>", (1, 22)
+    piece = len("<|close|>")
+    for quoted, ended in (([], True), ([(1, 1 + piece)], False), ([(closer[1] - len("<|sep|>"), closer[1])], False)):
+        ids = [token.id for token in tokenizer.tokens(text, quoted)]
+        assert reasoning_ended("kimi_k3", ids, ids[-1:], numbers, tokenizer.decode) is ended, quoted
+        assert reasoning_ended("kimi_k3", [*ids, 98], [98], numbers, tokenizer.decode) is False
+
+
 @pytest.mark.parametrize(
     ("name", "start", "rest"),
     [

@@ -59,6 +59,14 @@ def test_only_the_seven_take_an_engines_name(manager: Manager) -> None:
     assert manager.lazy_parsers["reka"] == adapter("reka")  # a name that is free
 
 
+def test_what_an_engine_calls_its_own_parser_is_not_bound(manager: Manager) -> None:
+    """Who asks vLLM for `glm45` gets vLLM's parser: library and commands alone know these names."""
+    register.register_vllm()
+    theirs = {name for family in FAMILIES.values() for name in family.engine_names}
+    assert "glm45" in theirs
+    assert not theirs & set(manager.lazy_parsers)
+
+
 def test_a_kept_name_that_is_none_is_told_with_the_likely_one(
     manager: Manager, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

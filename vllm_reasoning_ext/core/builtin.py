@@ -30,6 +30,12 @@ CALL_SHAPES: Final = (
 SEVEN: Final = (
     Family(
         name="deepseekv32",
+        engine_names=(
+            "deepseek_v4",
+            "deepseek_v41",
+            "deepseek-v4",
+            "deepseek-v41",
+        ),
         opener="<think>",
         closer="</think>",
         always_open=True,
@@ -46,6 +52,19 @@ SEVEN: Final = (
     Family(
         name="qwen3",
         aliases=("glm",),
+        engine_names=(
+            "qwen3-thinking",
+            "glm45",
+            "glm47",
+            "nanbeige",
+            "mimo",
+            "minicpmv",
+            "nemotron_v3",
+            "nemotron_3",
+            "granite_thinking_parser",
+            "step3p5",
+            "step5",
+        ),
         opener="<think>",
         closer="</think>",
         turn_openers=(CHATML, _GLM, _MINIMAX, *DEEPSEEK),
@@ -58,6 +77,10 @@ SEVEN: Final = (
     ),
     Family(
         name="minimax",
+        engine_names=(
+            "minimax_m2",
+            "minimax-m2",
+        ),
         opener="<think>",
         closer="</think>",
         always_open=True,
@@ -71,6 +94,7 @@ SEVEN: Final = (
     ),
     Family(
         name="minimax_m3",
+        engine_names=("minimax-m3",),
         opener="<mm:think>",
         closer="</mm:think>",
         turn_openers=(_MINIMAX,),
@@ -104,6 +128,10 @@ SEVEN: Final = (
         name="gpt_oss",
         grammar="harmony",
         aliases=("gpt-oss",),
+        engine_names=(
+            "openai_gptoss",
+            "beam",
+        ),
         turn_openers=("<|start|>",),
         required=(
             "<|start|>",

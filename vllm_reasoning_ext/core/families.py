@@ -28,10 +28,30 @@ AUTO: Final = ("auto", "auto_ext")
 FAMILIES: Final[dict[str, Family]] = {record.name: record for record in (*SEVEN, *MORE)}
 """The families by name; `register_family` adds to it."""
 
+_APPEND_THINK: Final = (
+    "under it the engine puts <think> before the text and leaves all of it in the content; "
+    "minimax splits the same models"
+)
+_NO_FORM: Final = (
+    "under it the engine follows the response_template of a tokenizer, whatever its markers; "
+    "auto reads that template too"
+)
+
+LEFT_OUT: Final = {
+    "muse": "in vLLM it follows the rules of Muse Spark, in SGLang those of Muse Glimmer; the latter are muse_glimmer",
+    "musespark1x": "in vLLM it follows the rules of Muse Spark, for which there is no family; muse_glimmer reads a "
+    "message without recipient as answer, Spark as reasoning",
+    "minimax_m2_append_think": _APPEND_THINK,
+    "minimax-append-think": _APPEND_THINK,
+    "hf": _NO_FORM,
+    "response_template": _NO_FORM,
+}
+"""Parser names of the engines that no family answers to, and why."""
+
 
 def names() -> list[str]:
-    """List every parser name, aliases included."""
-    return [name for record in FAMILIES.values() for name in (record.name, *record.aliases)]
+    """List every parser name, aliases and the engines' own names included."""
+    return [name for record in FAMILIES.values() for name in (record.name, *record.aliases, *record.engine_names)]
 
 
 class Chooser(Protocol):
@@ -73,7 +93,7 @@ def resolve_family(family: str | Family, tokenizer: Any = None, chat_template: s
 
 
 def get_family(name: str) -> Family:
-    """Look a family up by its name or one of its aliases.
+    """Look a family up by its name, one of its aliases or what an engine calls its own parser of the same models.
 
     Raises:
         ValueError: the name is unknown; the message lists the names and suggests the nearest.
@@ -82,10 +102,12 @@ def get_family(name: str) -> Family:
     if record is not None:
         return record
     for record in FAMILIES.values():
-        if name in record.aliases:
+        if name in record.aliases or name in record.engine_names:
             return record
     if name in AUTO:
         raise ValueError("'auto' has no record of its own: it is read from a tokenizer or a chat template.")
+    if name in LEFT_OUT:
+        raise ValueError(f"{name!r} is an engine's parser, not a family: {LEFT_OUT[name]}.")
     if name == "inline":
         raise ValueError("'inline' is no family with markers of its own; only Splitter and split() take it.")
     known = [*names(), "inline"]
@@ -114,7 +136,7 @@ def register_family(record: Family) -> Family:
     )
     if FAMILIES.get(record.name) == filled:
         return FAMILIES[record.name]
-    for name in (record.name, *record.aliases):
+    for name in (record.name, *record.aliases, *record.engine_names):
         if name in ("inline", *AUTO) or name in names():
             raise ValueError(f"the family name {name!r} is taken by another record; choose another.")
         if name.endswith("_ext"):

@@ -67,7 +67,25 @@ def _closed(
         if number is not None:
             if number in new:
                 return True
-        elif decode is not None and _spelled(marker, ids, len(new), decode):
+        elif decode is not None:
+            pieces = dict(record.parts).get(marker, ())
+            real = {piece: marker_ids[piece] for piece in pieces if piece in marker_ids}
+            if _assembled(marker, real, ids, len(new), decode) if real else _spelled(marker, ids, len(new), decode):
+                return True
+    return False
+
+
+def _assembled(marker: str, real: Mapping[str, int], ids: Sequence[int], new: int, decode: Decode) -> bool:
+    """Look for a marker of several tokens, ending inside the new ids, in which these pieces are control tokens."""
+    last = next((number for piece, number in real.items() if marker.endswith(piece)), None)
+    for end in range(max(len(ids) - new, 0), len(ids)):
+        if last is not None and ids[end] != last:
+            continue
+        start = end
+        while start > 0 and end - start < len(marker) and len(decode(list(ids[start : end + 1]))) < len(marker):
+            start -= 1
+        window = iter(ids[start : end + 1])
+        if decode(list(ids[start : end + 1])).endswith(marker) and all(number in window for number in real.values()):
             return True
     return False
 

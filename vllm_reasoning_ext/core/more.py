@@ -70,7 +70,7 @@ _V3_TOOL: Final = Tool(
 _DEEPSEEK_V3 = replace(
     _THINK,
     name="deepseek_v3",
-    aliases=("deepseek-v3",),
+    engine_names=("deepseek-v3",),
     turn_openers=DEEPSEEK,
     tool_marker="",
     call_shapes=(),
@@ -83,7 +83,7 @@ MORE: Final = (
     replace(
         _THINK,
         name="deepseek_r1",
-        aliases=("deepseek-r1",),
+        engine_names=("deepseek-r1",),
         always_open=True,
         turn_openers=(*DEEPSEEK, CHATML),
         # The distills write calls as their base models do.
@@ -91,7 +91,7 @@ MORE: Final = (
         end_of_sequence=(_EOS, "<|im_end|>", "<|endoftext|>", "<|eot_id|>"),
     ),
     _DEEPSEEK_V3,
-    replace(_DEEPSEEK_V3, name="holo2", aliases=(), always_open=True),
+    replace(_DEEPSEEK_V3, name="holo2", engine_names=(), always_open=True, turn_openers=(*DEEPSEEK, CHATML)),
     replace(
         _THINK,
         name="ling3",
@@ -204,7 +204,7 @@ MORE: Final = (
         tool_closers=("</tool_calls>",),
         end_of_sequence=("<|eos|>",),
     ),
-    _suffixed("hunyuan", ("", ":opensource"), aliases=("hy_v3", "hy_v4")),
+    _suffixed("hunyuan", ("", ":opensource"), engine_names=("hy_v3", "hy_v4")),
     _marked(
         "k2_horizon",
         "<ifm|think>",
@@ -280,10 +280,10 @@ MORE: Final = (
     replace(
         _THINK,
         name="kat_v1",
-        # A model that judges first: one word opens the block, the other says that there is none.
-        more_pairs=(("<think_on>", "</think>"), ("<think_on>", "<think_off>")),
+        # The model judges first, in a block that the prompt opens; then one word opens the thought, and the other says
+        # that there is none.
+        more_pairs=(("<judge>", "</judge>"), ("<think_on>", "</think>"), ("<think_on>", "<think_off>")),
         answer=(("<answer>", "</answer>"),),
-        turn_openers=(f"{CHATML}<judge>\n", CHATML),
         tool_marker="",
         call_shapes=(),
         tool_closers=(),
@@ -292,6 +292,8 @@ MORE: Final = (
         "mistral",
         "[THINK]",
         "[/THINK]",
+        # Magistral 2506 spells its tags, in a vocabulary that has no [THINK].
+        text_pairs=(("<think>", "</think>"),),
         control_markers=True,
         turn_openers=("[/INST]", "[/TOOL_RESULTS]"),
         tool_marker="[TOOL_CALLS]",
@@ -307,7 +309,7 @@ MORE: Final = (
         "cohere",
         "<|START_THINKING|>",
         "<|END_THINKING|>",
-        aliases=("cohere_command3", "cohere_command4"),
+        engine_names=("cohere_command3", "cohere_command4"),
         control_markers=True,
         answer=(("<|START_RESPONSE|>", "<|END_RESPONSE|>"), ("<|START_TEXT|>", "<|END_TEXT|>")),
         turn_openers=("<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",),
@@ -356,7 +358,7 @@ MORE: Final = (
         "apertus",
         "<|inner_prefix|>",
         "<|inner_suffix|>",
-        aliases=("apertus2509",),
+        engine_names=("apertus2509",),
         control_markers=True,
         turn_openers=("<|assistant_start|>",),
         tool_marker="<|tools_prefix|>",

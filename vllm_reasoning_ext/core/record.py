@@ -62,8 +62,12 @@ class Family:
         name: the parser name (`--reasoning-parser NAME`).
         grammar: "marker" (openers and closers), "harmony" or "atem" (channels).
         aliases: further parser names of the same record.
+        engine_names: what the engines call their own parsers of these models; library and commands know them, but an
+            engine's registry keeps its own under them.
         opener, closer: the block's markers (marker grammar).
         more_pairs: further pairs; the first opener that comes decides, and only its closers close.
+        text_pairs: further pairs that are ordinary text in every tokenizer, also where `control_markers` says that the
+            family's other markers are not.
         label: text that may follow the opener and is part of it (gemma4).
         always_open: without any prompt evidence the output starts inside the block.
         turn_openers: texts after which the assistant's turn begins in a rendered prompt.
@@ -82,9 +86,11 @@ class Family:
     name: str
     grammar: Grammar = "marker"
     aliases: tuple[str, ...] = ()
+    engine_names: tuple[str, ...] = ()
     opener: str = ""
     closer: str = ""
     more_pairs: tuple[MarkerPair, ...] = ()
+    text_pairs: tuple[MarkerPair, ...] = ()
     label: str = ""
     always_open: bool = False
     turn_openers: tuple[str, ...] = ()
@@ -110,7 +116,7 @@ class Family:
     @property
     def pairs(self) -> tuple[MarkerPair, ...]:
         """The pairs of opener and closer of a marker family, the main one first."""
-        return ((self.opener, self.closer), *self.more_pairs) if self.opener else ()
+        return ((self.opener, self.closer), *self.more_pairs, *self.text_pairs) if self.opener else ()
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -133,7 +139,8 @@ class Family:
     @property
     def boundaries(self) -> tuple[str, ...]:
         """The markers without which a block's beginning or end cannot be told by a token id."""
-        return self.required or tuple(dict.fromkeys(marker for pair in self.pairs for marker in pair))
+        pairs = self.pairs[: len(self.pairs) - len(self.text_pairs)]
+        return self.required or tuple(dict.fromkeys(marker for pair in pairs for marker in pair))
 
     @property
     def markers(self) -> tuple[str, ...]:

@@ -24,8 +24,8 @@ __all__ = ["StartState", "start_state"]
 _UNDECIDED = StartState("undecided")
 _ENDING_MAX = 40
 """Characters of a region that may be remembered: no prefilled answer is."""
-_OPENER_IDS = 24
-"""Token ids that are decoded to see whether a turn opener begins with them."""
+_OPENER_IDS = 48
+"""Token ids that are decoded to see whether a turn opener begins with them: an id is a character at least."""
 _SWITCH_REACH = 96
 """Characters of a prompt's beginning in which its first turn's switch stands."""
 _ANCHOR = re.compile(r"<\|[^<>|\s]+\|?>|<｜[^<>｜\s]+｜>|<[^<>|\s]+\|?>|\]~[a-z!]*b\]")

@@ -12,7 +12,7 @@ from vllm_reasoning_ext.errors import SetupError
 _PARTS: Final = (BLANKS, ONE_SPACE, NAME, WORD, QUOTED_NAME, ID, TEXT)
 _REMEDY: Final = "correct the field; `vllm-reasoning-ext derive TEMPLATE --json` writes a valid record"
 _SHAPES: Final = "call_shapes"
-_PAIRS: Final = ("more_pairs", "answer")
+_PAIRS: Final = ("more_pairs", "text_pairs", "answer")
 
 
 def to_json(family: Family) -> str:

@@ -95,6 +95,7 @@ class CallHold:
         text: the tool marker's text.
         closers: the markers that close the block.
         openings: every tool marker of the family.
+        heads: control tokens that begin a message or the answer: a whole call before one counts.
 
     Attributes:
         tool, text: as given.
@@ -109,6 +110,7 @@ class CallHold:
         "_after",
         "_blanks",
         "_closers",
+        "_heads",
         "_openings",
         "_since",
         "closer_at",
@@ -120,7 +122,9 @@ class CallHold:
         "tool",
     )
 
-    def __init__(self, tool: Tool, text: str, closers: Collection[str], openings: Collection[str]) -> None:
+    def __init__(
+        self, tool: Tool, text: str, closers: Collection[str], openings: Collection[str], heads: Collection[str] = ()
+    ) -> None:
         self.tool = tool
         self.text = text
         self.tokens: list[Token] = []
@@ -130,6 +134,7 @@ class CallHold:
         self.closer_at = 0
         self._closers = closers
         self._openings = openings
+        self._heads = heads
         self._after = ""  # the beginning of what has come, as text
         self._since = 0  # characters since the first closer
         self._blanks = 0  # characters since the closing tag
@@ -172,9 +177,9 @@ class CallHold:
             the decision, and whether the marker was taken; else it is to be read again after the decision.
         """
         if self.whole:
-            follows = marker in self._openings or marker in self._closers
+            follows = marker in self._openings or marker in self._closers or marker in self._heads
             return (Decision.CALL if follows else self._given_up()), False
-        if marker in self._closers:
+        if marker in self._closers and not (self.phase is Phase.OPEN and marker in self.tag.closers):
             return self._take_closer(marker, text, real)
         if marker == self.tool.marker and self.phase is Phase.FORCED and not self._named():
             return Decision.QUOTE, False

@@ -249,9 +249,10 @@ class MarkerGrammar:
 
     def finish(self) -> None:
         """End the output: what is kept back is decided."""
+        # Put aside, as what is settled now stood before it.
+        end_text, self._end_text = self._end_text, ""
         self._settle()
-        self._sink.marker(self._end_text)
-        self._end_text = ""
+        self._sink.marker(end_text)
         self._sink.close_reasoning()
 
     # Before the answer.
@@ -384,7 +385,7 @@ class MarkerGrammar:
         elif marker in self._tools:
             self._flush_label()
             self._from = State.BLOCK if self.state is State.BLOCK else State.FRESH
-            self._hold = CallHold(self._tools[marker], text, self._closers, self._tools)
+            self._hold = CallHold(self._tools[marker], text, self._closers, self._tools, self._roles.heads)
             self.state = State.HOLD
         elif marker in self._roles.hidden:
             self._hidden_in_block(marker, text, real)
@@ -513,7 +514,7 @@ class MarkerGrammar:
     def _call_marker(self, marker: str, text: str) -> None:
         assert self._call is not None
         endless = not self._call.tool.closers
-        if marker in self._closers and (self.state is State.CALL or endless):
+        if marker in self._closers and marker not in self._call.closers and (self.state is State.CALL or endless):
             self._sink.marker(text)
             self._sink.cut_slice()
             self.state = State.LATE
@@ -725,6 +726,8 @@ class MarkerGrammar:
     def _has_a_job(self, marker: str) -> bool:
         """Tell whether an end-of-sequence text is something else where it stands (SPEC 5.5, equal markers)."""
         state = self.state
+        if marker in self._roles.hidden:
+            return True
         if state in _IN_BLOCK or state is State.HOLD:
             return marker in self._closers
         if state in (State.LEAD, State.ANSWER):

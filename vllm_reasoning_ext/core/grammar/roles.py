@@ -18,7 +18,8 @@ class Roles:
         tools: tool marker -> tool.
         ends: end-of-sequence texts.
         hidden: of a family whose markers are control tokens, those that are never shown (SPEC 5.1): all but the
-            ones that belong to calls.
+            ones that belong to calls, and those of its pairs that are ordinary text.
+        heads: those of the hidden that begin something other than a thought: a message, the answer.
     """
 
     closers_of: Mapping[str, frozenset[str]]
@@ -28,6 +29,7 @@ class Roles:
     tools: Mapping[str, Tool]
     ends: frozenset[str]
     hidden: frozenset[str]
+    heads: frozenset[str]
 
 
 @lru_cache(maxsize=256)
@@ -39,7 +41,8 @@ def roles_of(family: Family) -> Roles:
     closers = frozenset(closer for _, closer in family.pairs)
     openers = frozenset(opener for opener, _ in family.answer if opener)
     ends = frozenset(closer for _, closer in family.answer if closer)
-    hidden = frozenset((*closers_of, *closers, *openers, *ends, *family.further_markers))
+    spelled = {marker for pair in family.text_pairs for marker in pair}
+    hidden = frozenset((*closers_of, *closers, *openers, *ends, *family.further_markers)) - spelled
     return Roles(
         closers_of=closers_of,
         closers=closers,
@@ -48,6 +51,7 @@ def roles_of(family: Family) -> Roles:
         tools={tool.marker: tool for tool in family.tools},
         ends=frozenset(family.end_of_sequence),
         hidden=hidden if family.control_markers else frozenset(),
+        heads=openers.union(family.further_markers) if family.control_markers else frozenset(),
     )
 
 
