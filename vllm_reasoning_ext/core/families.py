@@ -3,7 +3,7 @@
 import difflib
 import re
 from dataclasses import fields, replace
-from typing import Final
+from typing import Any, Final, Protocol
 
 from vllm_reasoning_ext.core.builtin import SEVEN
 from vllm_reasoning_ext.core.more import MORE
@@ -21,6 +21,9 @@ __all__ = [
     "names",
     "register_family",
 ]
+
+AUTO: Final = ("auto", "auto_ext")
+"""Names under which the family is read from a tokenizer and a chat template (SPEC section 8)."""
 
 FAMILIES: Final[dict[str, Family]] = {record.name: record for record in (*SEVEN, *MORE)}
 """The families by name; `register_family` adds to it."""
@@ -51,6 +54,44 @@ def names() -> list[str]:
     return [name for record in FAMILIES.values() for name in (record.name, *record.aliases, *record.engine_names)]
 
 
+class Chooser(Protocol):
+    """Decides what `auto` means."""
+
+    def __call__(self, tokenizer: Any, chat_template: str | None) -> Family:
+        """Choose the record for a tokenizer and a chat template, either of which may be None."""
+
+
+_chooser: list[Chooser] = []
+
+
+def use_chooser(chooser: Chooser) -> None:
+    """Set who decides what `auto` means: reading chat templates is no matter of the core."""
+    _chooser[:] = [chooser]
+
+
+def resolve_family(family: str | Family, tokenizer: Any = None, chat_template: str | None = None) -> Family:
+    """Give the record that is meant: a record itself, one by name, or what `auto` chooses.
+
+    Args:
+        family: a record, a name, an alias, or `auto`.
+        tokenizer, chat_template: what `auto` goes by; the tokenizer's own template if none is given.
+
+    Raises:
+        ValueError: the name is unknown, or `auto` was given nothing to go by.
+        SetupError: the chat template cannot be rendered, or nothing decides between several families.
+    """
+    if isinstance(family, Family):
+        return family
+    if family not in AUTO:
+        return get_family(family)
+    if tokenizer is None and not chat_template:
+        raise ValueError(
+            "'auto' reads the family from a tokenizer or a chat template: give tokenizer= or chat_template=."
+        )
+    (chooser,) = _chooser
+    return chooser(tokenizer, chat_template)
+
+
 def get_family(name: str) -> Family:
     """Look a family up by its name, one of its aliases or what an engine calls its own parser of the same models.
 
@@ -63,6 +104,8 @@ def get_family(name: str) -> Family:
     for record in FAMILIES.values():
         if name in record.aliases or name in record.engine_names:
             return record
+    if name in AUTO:
+        raise ValueError("'auto' has no record of its own: it is read from a tokenizer or a chat template.")
     if name in LEFT_OUT:
         raise ValueError(f"{name!r} is an engine's parser, not a family: {LEFT_OUT[name]}.")
     if name == "inline":
@@ -94,7 +137,7 @@ def register_family(record: Family) -> Family:
     if FAMILIES.get(record.name) == filled:
         return FAMILIES[record.name]
     for name in (record.name, *record.aliases, *record.engine_names):
-        if name == "inline" or name in names():
+        if name in ("inline", *AUTO) or name in names():
             raise ValueError(f"the family name {name!r} is taken by another record; choose another.")
         if name.endswith("_ext"):
             raise ValueError(f"name {name!r}: '_ext' is what engines' registries add; choose a name without it.")

@@ -185,3 +185,7 @@ def _closing(record: Family) -> tuple[str, ...]:
 def _control(record: Family) -> tuple[str, ...]:
     pieces = [piece for _, pieces in record.parts for piece in pieces]
     return tuple(dict.fromkeys([*record.markers, *pieces]))
+
+
+NO_REASONING: Final = Family(name="none")
+"""The record of a model without reasoning: all of its output is content, verbatim. No name leads to it but `auto`."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from vllm_reasoning_ext.core.events import Delta
-from vllm_reasoning_ext.core.families import get_family
+from vllm_reasoning_ext.core.families import resolve_family
 from vllm_reasoning_ext.core.family_reader import FamilyReader
 from vllm_reasoning_ext.core.floor import Floor
 from vllm_reasoning_ext.core.grammar.choose import make_grammar
@@ -15,6 +15,7 @@ from vllm_reasoning_ext.core.grammar.sink import Sink
 from vllm_reasoning_ext.core.reading.ids import make_track
 from vllm_reasoning_ext.core.reading.lexer import Lexer
 from vllm_reasoning_ext.core.reading.markers import marker_set
+from vllm_reasoning_ext.core.record import Family
 from vllm_reasoning_ext.core.start import start_state
 from vllm_reasoning_ext.core.state import StartState
 
@@ -23,7 +24,8 @@ class Splitter:
     """Splits one model output, delta by delta (SPEC section 3).
 
     Args:
-        family: a family's name, or "inline" for tags in the text of any model.
+        family: a family's name; "auto" for what `tokenizer` or `chat_template` show; "inline" for tags in the text of
+            any model; or a record.
         prompt: the rendered prompt's text; decides the start state.
         prompt_token_ids: the same as token ids, read with `tokenizer`.
         force_reasoning: None: prompt evidence, then the family's default. True: starts inside. False: reasoning
@@ -35,22 +37,24 @@ class Splitter:
         turn_openers: further turn openers, for a template the family does not know; a string is one.
         floor: "promote": a reply that has only reasoning also gives it as content (SPEC section 6).
         joiner: text between two blocks.
+        chat_template: what "auto" goes by; the tokenizer's own if none is given.
         tags, where, unclosed, max_buffer_bytes: family "inline" only (SPEC 5.4, 6).
 
     Attributes:
-        family: the family's own name.
+        family: the family's own name; "none" where "auto" found no reasoning: all is content.
         start: the StartState that was decided.
         floored: the floor gave the reasoning as content.
 
     Raises:
         ValueError: an unknown family or value, or an option of "inline" given to another family.
+        SetupError: "auto": the template cannot be rendered, or nothing decides between several families.
     """
 
     __slots__ = ("_closed", "_floor", "_reader", "family", "floored", "start")
 
     def __init__(
         self,
-        family: str,
+        family: str | Family,
         prompt: str | None = None,
         *,
         prompt_token_ids: Sequence[int] | None = None,
@@ -62,6 +66,7 @@ class Splitter:
         turn_openers: str | Sequence[str] | None = None,
         floor: Literal["off", "promote"] = "off",
         joiner: str = "\n",
+        chat_template: str | None = None,
         tags: str | Sequence[tuple[str, str]] | None = None,
         where: Literal["prose", "anywhere", "head"] = "prose",
         unclosed: Literal["reasoning", "content"] = "reasoning",
@@ -83,17 +88,20 @@ class Splitter:
                 tokenizer=tokenizer,
                 marker_ids=marker_ids,
                 turn_openers=turn_openers,
+                chat_template=chat_template,
             )
-            self.family = family
+            self.family = "inline"
             self.start = StartState(
                 "reasoning" if force_reasoning else "undecided",
                 reason="force_reasoning=True" if force_reasoning else "inline tags are looked for in the output alone",
             )
             self._reader = Inline(tags, where, unclosed, joiner, max_buffer_bytes, force_reasoning, sink)
             return
-        record = get_family(family)
+        record = resolve_family(family, tokenizer, chat_template)
         if (tags, where, unclosed, max_buffer_bytes) != (None, "prose", "reasoning", BUFFER_BYTES):
-            raise ValueError(f"tags, where, unclosed and max_buffer_bytes go with 'inline' only, not with {family!r}.")
+            raise ValueError(
+                f"tags, where, unclosed and max_buffer_bytes go with 'inline' only, not with {record.name!r}."
+            )
         self.family = record.name
         self.start = start or start_state(
             prompt,
@@ -188,7 +196,7 @@ def _refuse(**options: object) -> None:
 
 def split(
     text: str,
-    family: str,
+    family: str | Family,
     *,
     token_ids: Iterable[int] | None = None,
     finish_reason: str | None = None,

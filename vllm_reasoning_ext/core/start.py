@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from vllm_reasoning_ext.core.events import REASONING
-from vllm_reasoning_ext.core.families import get_family
+from vllm_reasoning_ext.core.families import resolve_family
 from vllm_reasoning_ext.core.grammar.atem import MESSAGE
 from vllm_reasoning_ext.core.grammar.choose import channels_of
 from vllm_reasoning_ext.core.grammar.contract import Channels
@@ -41,25 +41,30 @@ def start_state(
     tokenizer: Any = None,
     turn_openers: str | Sequence[str] | None = None,
     force_reasoning: bool | None = None,
+    chat_template: str | None = None,
 ) -> StartState:
     """Decide from the rendered prompt where the output starts.
 
     Args:
         prompt: the rendered prompt's text; None when only ids are there, or nothing is known of it.
-        family: the family or its name.
+        family: the family or its name, or "auto".
         prompt_token_ids: the prompt as token ids; only its end, from the last turn opener on, is decoded.
         tokenizer: decodes `prompt_token_ids`.
         turn_openers: further texts after which the assistant's turn begins; a string is one.
         force_reasoning: None follows the evidence; True starts inside a block (channel families: inside a
             header); False makes "reasoning" and "header" undecided and leaves "content" alone.
+        chat_template: what "auto" goes by; the tokenizer's own if none is given.
 
     Returns:
         the start state, its `reason` in words.
 
     Raises:
         ValueError: the family is unknown, or ids were given without a tokenizer.
+        SetupError: "auto" cannot decide.
     """
-    record = get_family(family) if isinstance(family, str) else family
+    record = resolve_family(family, tokenizer, chat_template)
+    if not record.pairs and not record.channels:
+        return StartState("content", answer_begun=True, reason="the model has no reasoning markers")
     further = (turn_openers,) if isinstance(turn_openers, str) else turn_openers or ()
     openers = (*record.turn_openers, *further)
     if prompt is None and prompt_token_ids is None:

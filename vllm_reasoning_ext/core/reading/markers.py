@@ -16,15 +16,15 @@ class MarkerSet:
 
     def __init__(self, spellings: Iterable[str]) -> None:
         ordered = sorted(set(spellings), key=lambda s: (-len(s), s))
-        if not ordered or "" in ordered:
-            raise ValueError("a marker set needs at least one spelling, and none may be empty")
+        if "" in ordered:
+            raise ValueError("no spelling of a marker set may be empty")
         self.spellings: tuple[str, ...] = tuple(ordered)
-        self.longest = len(ordered[0])
+        self.longest = len(ordered[0]) if ordered else 0
         self.firsts = tuple(sorted({s[0] for s in ordered}))
         self._prefixes = frozenset(s[:n] for s in ordered for n in range(1, len(s)))
         # A text that is one of these is that marker, and cannot become another.
         self.alone = frozenset(s for s in ordered if s not in self._prefixes)
-        self._search = re.compile("|".join(map(re.escape, ordered))).search
+        self._search = re.compile("|".join(map(re.escape, ordered)) or r"(?!)").search
 
     def absent(self, text: str) -> bool:
         """Tell whether `text` holds no character that a marker begins with (C speed: nothing to look for)."""
