@@ -74,7 +74,7 @@ SERVES: Final = {
     "lfm2": Serves("LFM2.5 Thinking", LEFT),
     "rwkv": Serves("RWKV 7", _NOT_SAID),
     "kat_v1": Serves("KAT-V1", "opens the judge's block"),
-    "mistral": Serves("Magistral, Ministral Reasoning, Mistral Small 4, Mistral Medium 3.5", LEFT),
+    "mistral": Serves("Magistral, Ministral Reasoning, Small 4, Medium 3.5", LEFT),
     "cohere": Serves("Command R7B, Command A, Command A Plus", f"{_OPENED_OR_CLOSED}, or {LEFT}"),
     "kimi_k3": Serves("Kimi K3", "opens the thought, or the answer when thinking is off"),
     "inkling": Serves("Inkling", "begins a message", _VLLM.format("inkling")),
@@ -104,33 +104,37 @@ _HEAD: Final = """\
 
 One flag is right for every row: `--reasoning-parser auto`. To name a family yourself, use its name with `_ext`
 (`--reasoning-parser kimi_k2_ext`): in the engines that name is always this package's parser. The plain names of the
-first seven rows replace an engine's parser of the same name; any other plain name stays the engine's where the engine has
-it. Library, middleware, proxy and commands know all names, the engines' own included.
+first seven rows replace an engine's parser of the same name; any other plain name stays the engine's where the engine
+has it. Library, middleware, proxy and commands know all names, the engines' own included.
 
 - **Markers**: opener and closer of the thought, the answer's markers, the tool marker. In a channel family they frame
   messages.
 - **Prompt**: what the chat template ends the prompt in. The start state is read from it: *opened* starts in reasoning,
-  *closed* in content, *left to the model* undecided. **No prompt** is the start where no prompt is known, as in the library.
-- **Tool parsers**: what to give as `--tool-call-parser`, the best first; where models of a family write calls in several
-  forms, what tells them stands before it. "none": the engine has no parser for these calls, so they stay in the content.
-- **Record from**: *template* means that a real chat template of the family was rendered and fits its record; *unverified*
-  that no template was at hand and the record was read in the engine's parser that is named there. If such a model is
-  split wrongly, please report its template.
+  *closed* in content, *left to the model* undecided. **No prompt** is the start where no prompt is known, as in the
+  library.
+- **Tool parsers**: what to give as `--tool-call-parser`, the best first; where models of a family write calls in
+  several forms, what tells them stands before it. "none": the engine has no parser for these calls, so they stay in the
+  content.
+- **Record from**: *template* means that a real chat template of the family was rendered and fits its record;
+  *unverified* that no template was at hand and the record was read in the engine's parser that is named there. If such
+  a model is split wrongly, please report its template.
 """
 
 _STEPS: Final = """\
 ## My model is not in the table
 
-1. Serve it with `--reasoning-parser auto`. The record is read from the model's own chat template; one INFO line says what
-   was chosen, why, and which `--tool-call-parser` fits. If it says that the template shows no reasoning, go on.
-2. See what the template shows, and what it does not: `vllm-reasoning-ext derive MODEL_DIR` (or the template's file). Each
-   field of the record stands there with the rendering that proves it.
-3. Judge the template with that record: `vllm-reasoning-ext derive MODEL_DIR --json > record.json`, then
-   `vllm-reasoning-ext conform --template MODEL_DIR --family-file record.json`.
-4. If a field is wrong, correct it in `record.json`, and serve with it: `VLLM_REASONING_EXT_FAMILY_FILE=record.json vllm
-   serve MODEL_DIR --reasoning-parser NAME`, where NAME is the record's `name`. Every command takes
-   `--family-file record.json`.
-5. In Python, `register_family(Family(...))` adds the same record at run time; `derive --python` prints it so.
+The commands are those of `vllm-reasoning-ext`.
+
+1. Serve it with `--reasoning-parser auto`. The record is read from the model's own chat template; one INFO line says
+   what was chosen, why, and which `--tool-call-parser` fits. If it says that the template shows no reasoning, go on.
+2. See what the template shows, and what it does not: `derive MODEL_DIR` (or the template's file). Each field of the
+   record stands there with the rendering that proves it.
+3. Judge the template with that record: `derive MODEL_DIR --json > record.json`, then
+   `conform --family-file record.json --template MODEL_DIR`.
+4. If a field is wrong, correct it in `record.json` and serve with it:
+   `VLLM_REASONING_EXT_FAMILY_FILE=record.json vllm serve MODEL_DIR --reasoning-parser NAME`, where NAME is the record's
+   `name`. Every command takes `--family-file record.json`.
+5. In Python, `register_family(Family(...))` adds the same record at run time; `derive MODEL_DIR --python` prints it so.
 """
 
 
