@@ -6,6 +6,7 @@ from typing import Any
 
 from vllm_reasoning_ext.core.events import CONTENT, Delta, Event
 from vllm_reasoning_ext.core.grammar.contract import Observer
+from vllm_reasoning_ext.core.record import Family
 from vllm_reasoning_ext.core.splitter import Splitter
 from vllm_reasoning_ext.core.state import StartState
 
@@ -22,7 +23,7 @@ class GuardedSplitter:
 
     __slots__ = ("_log", "_splitter", "start")
 
-    def __init__(self, log: logging.Logger, family: str, **options: Any) -> None:
+    def __init__(self, log: logging.Logger, family: str | Family, **options: Any) -> None:
         self._log = log
         self.start: StartState = StartState("undecided")
         self._splitter: Splitter | None = None

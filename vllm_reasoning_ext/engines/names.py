@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from vllm_reasoning_ext.core.builtin import SEVEN
-from vllm_reasoning_ext.core.families import FAMILIES
+from vllm_reasoning_ext.core.families import AUTO, FAMILIES
 
 KEEP_BUILTIN: Final = "VLLM_REASONING_EXT_KEEP_BUILTIN"
 """Comma-separated parser names that stay the engine's own, or `all`."""
@@ -34,13 +34,16 @@ def parser_names() -> Iterator[ParserName]:
     """List every parser name that this package answers to.
 
     The seven families, and those registered at run time, replace a parser of their name; the others leave it to the
-    engine: who asks for `kimi_k2` gets the engine's. `<family>_ext` is always this package's (SPEC sections 7 and 8).
+    engine: who asks for `kimi_k2` gets the engine's. `<family>_ext` is always this package's (SPEC sections 7 and 8),
+    and so is `auto`, whose family is read from the model (its "family" here is `auto`).
     """
     for name, family in tuple(FAMILIES.items()):
         replaces = name in _SEVEN or name not in _BUILT_IN
         for known in (name, *family.aliases):
             yield ParserName(known, name, replaces)
         yield ParserName(f"{name}_ext", name, True)
+    for name in AUTO:
+        yield ParserName(name, AUTO[0], True)
 
 
 def kept_names() -> frozenset[str]:
@@ -54,7 +57,7 @@ def unknown_kept(builtin: Iterable[str]) -> str:
     Args:
         builtin: the engine's own parser names.
     """
-    known = {name.lower(): name for name in (*builtin, "all")}
+    known = {name.lower(): name for name in (*builtin, AUTO[0], "all")}
     parts = []
     for name in sorted(kept_names()):
         if name.lower() not in known:

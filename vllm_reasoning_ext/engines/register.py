@@ -21,6 +21,9 @@ from vllm_reasoning_ext.engines.names import (
 
 VLLM_ADAPTER: Final = "vllm_reasoning_ext.engines.vllm.parser"
 VLLM_HARMONY: Final = "vllm_reasoning_ext.engines.vllm.harmony"
+VLLM_AUTO: Final = "vllm_reasoning_ext.engines.vllm.auto"
+_HOMES: Final = {"gpt_oss": VLLM_HARMONY, "auto": VLLM_AUTO}
+"""Where the parsers live that are not at home in `VLLM_ADAPTER`."""
 
 
 def register_vllm() -> None:
@@ -54,7 +57,7 @@ def register_vllm() -> None:
 def _bind(manager: Any, parser: ParserName) -> bool:
     """Bind one name; True if a parser of the engine's own was replaced by this call."""
     name = parser.name
-    adapter = (VLLM_HARMONY if parser.family == "gpt_oss" else VLLM_ADAPTER, class_name(parser.family))
+    adapter = (_HOMES.get(parser.family, VLLM_ADAPTER), class_name(parser.family))
     eager: dict[str, type] = manager.reasoning_parsers
     lazy = getattr(manager, "lazy_parsers", {})
     loaded = eager.get(name)

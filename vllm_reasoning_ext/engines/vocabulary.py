@@ -28,7 +28,7 @@ class Vocabulary(NamedTuple):
     missing: tuple[str, ...] = ()
 
 
-_known: "WeakKeyDictionary[Any, dict[str, Vocabulary]]" = WeakKeyDictionary()
+_known: "WeakKeyDictionary[Any, dict[Family, Vocabulary]]" = WeakKeyDictionary()
 
 
 def vocabulary(family: Family, tokenizer: Any) -> Vocabulary:
@@ -41,9 +41,9 @@ def vocabulary(family: Family, tokenizer: Any) -> Vocabulary:
         per_family = _known.setdefault(tokenizer, {})
     except TypeError:  # not hashable, or no weak references: facts are then found anew
         per_family = {}
-    facts = per_family.get(family.name)
+    facts = per_family.get(family)
     if facts is None:
-        facts = per_family[family.name] = _read(family, tokenizer)
+        facts = per_family[family] = _read(family, tokenizer)
     return facts
 
 

@@ -7,6 +7,7 @@ tool parser must search to the tool parser, the rest to the client. One path ser
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import groupby
 from typing import Any, Final
 
@@ -15,13 +16,14 @@ from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.logs import vllm_log
 from vllm_reasoning_ext.engines.vllm import metrics as vllm_metrics
 from vllm_reasoning_ext.engines.vllm.handover import IdWindow
-from vllm_reasoning_ext.engines.vllm.lookup import DeltaMessage, delegating_parser
+from vllm_reasoning_ext.engines.vllm.lookup import DeltaMessage, delegating_parser, find_tool_parser
 from vllm_reasoning_ext.engines.vllm.message import (
     answers_at_once,
     message,
     offers_tools,
     shows_reasoning,
 )
+from vllm_reasoning_ext.errors import SetupError
 
 NEEDED: Final = ("_extract_tool_calls_streaming", "_extract_tool_calls", "_append_unstreamed_tool_args")
 """Methods of vLLM's DelegatingParser that this module calls; without them the plain contract serves."""
@@ -56,7 +58,7 @@ def _parse(
     model_output_token_ids: Sequence[int] = (),
 ) -> tuple[str | None, str | None, Any]:
     _count_history(self, request)
-    ours = self._reasoning_parser
+    ours = _reasoning_parser_for(self, request)
     splitter = ours.begin(offers_tools(request), answer=answers_at_once(request))
     ids = list(model_output_token_ids) or None
     reason = ours.finish_reason(request, len(model_output_token_ids), ids[-1] if ids else None)
@@ -85,6 +87,36 @@ def _parse(
         else:  # an answer, or a slice that holds no call: nothing may be lost, so it is shown as it is
             shown.append(text)
     return reasoning, "".join(shown) or None, calls
+
+
+def _reasoning_parser_for(parser: Any, request: Any) -> Any:
+    """Give the reasoning parser of a request; `auto` may choose another for a chat template of its own."""
+    given = parser._reasoning_parser
+    template = getattr(request, "chat_template", None)
+    if given.of_template is not None and isinstance(template, str) and template:
+        try:
+            parser._reasoning_parser = given.of_template(template)
+        except SetupError as error:
+            vllm_log.warning("--reasoning-parser auto: a request's own chat template: %s", error)
+        if given.prompt is not None:
+            parser._reasoning_parser.set_prompt_token_ids(given.prompt)
+    if parser._tool_parser is not None and given.tool_parsers:
+        _check_calls(given.family.name, given.tool_parsers, parser._tool_parser.__class__)
+    return parser._reasoning_parser
+
+
+@cache
+def _check_calls(family: str, fitting: tuple[str, ...], chosen: Any) -> None:
+    """Say once where the server's tool-call parser is none of those that read the family's calls."""
+    known = [find_tool_parser(name) for name in fitting]
+    if chosen not in known and any(known):
+        vllm_log.warning(
+            "--reasoning-parser auto took family %s, whose calls --tool-call-parser %s reads; this server's is %s. "
+            "(Said once.)",
+            family,
+            " or ".join(fitting),
+            chosen.__name__,
+        )
 
 
 def _runs(events: Iterable[Event]) -> Iterator[tuple[Kind, str]]:
@@ -149,7 +181,7 @@ def _leave_reasoning_to_us(tool_parser: Any) -> None:
 
 def _reads_slices_only(parser: Any, request: Any) -> bool:
     """Tell whether only tool slices go to the tool parser (channel grammars), or all content."""
-    if parser._reasoning_parser.family.grammar == "marker":
+    if not parser._reasoning_parser.family.channels:
         return False
     return not _dictates_json(parser, request)
 
@@ -187,6 +219,7 @@ class _Stream:
     def __init__(self, parser: Any, request: Any, prompt_token_ids: list[int] | None) -> None:
         self._parser = parser
         self._request = request
+        self._reasoning = _reasoning_parser_for(parser, request)
         self._tools = parser._tool_parser
         self._reads = self._tools is not None and offers_tools(request)
         if self._reads:
@@ -200,7 +233,6 @@ class _Stream:
         self._run: list[str] = []  # tool slices with nothing between, and the calls reported before them
         self._before = 0
         self._owed = ""  # until it reports a call: what the tool parser has got and has not shown
-        self._reasoning = parser._reasoning_parser
         if prompt_token_ids is not None:
             self._reasoning.set_prompt_token_ids(prompt_token_ids)
         self._splitter = self._reasoning.begin(offers_tools(request), answer=answers_at_once(request))

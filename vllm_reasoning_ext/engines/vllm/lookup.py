@@ -31,6 +31,16 @@ DeltaMessage: Any = find(
 ReasoningParser: Any = find("ReasoningParser", "vllm.reasoning.abs_reasoning_parsers", "vllm.reasoning")
 
 
+def find_tool_parser(name: str) -> type | None:
+    """Import a tool-call parser by its name; None where this vLLM has none of the name."""
+    manager = find("ToolParserManager", "vllm.tool_parsers", "vllm.entrypoints.openai.tool_parsers")
+    try:
+        found: type = manager.get_tool_parser(name)
+    except (KeyError, ImportError):
+        return None
+    return found
+
+
 def delegating_parser() -> Any:
     """Import vLLM's DelegatingParser, late: it pulls in the whole API protocol, which engine processes need not."""
     return find("DelegatingParser", "vllm.parser.abstract_parser")

@@ -9,7 +9,7 @@ piece that a tool parser may have to read, everything not yet handed on goes out
 The ids methods are called by the engine core for structured output and must be pure functions of their arguments.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any, ClassVar
 
@@ -30,10 +30,10 @@ from vllm_reasoning_ext.engines.vocabulary import vocabulary
 
 
 class Composable(type(ReasoningParser)):  # type: ignore[misc]
-    """Tells when vLLM composes a Parser class from a parser of ours.
+    """Tells when vLLM composes a Parser class from one of these parsers.
 
-    `class _Parser(DelegatingParser): reasoning_parser_cls = Ours` makes Python call `__set_name__` on the type of
-    `Ours`, with the class that is being made. Nothing of vLLM is patched: each composition is a fresh class.
+    `class _Parser(DelegatingParser): reasoning_parser_cls = Given` makes Python call `__set_name__` on the type of
+    `Given`, with the class that is being made. Nothing of vLLM is patched: each composition is a fresh class.
     """
 
     def __set_name__(cls, owner: type, name: str) -> None:
@@ -48,15 +48,19 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
     family: ClassVar[Family]
     engine_based_streaming = True
 
+    of_template: Callable[[str], "ReasoningExtParser"] | None = None
+    """Of a parser that `auto` chose: makes the one for a request's own chat template."""
+    tool_parsers: tuple[str, ...] = ()
+    """Of a parser that `auto` chose: the tool-call parsers that read the family's calls, as far as known."""
+
     def __init__(self, tokenizer: Any, *args: Any, **kwargs: Any) -> None:
         known = vocabulary(self.family, tokenizer)  # first: its error is the clear one
         super().__init__(tokenizer, *args, **kwargs)
         self.vocabulary = known
         if known.missing:
             _warn_missing(self.family.name, known.missing)
-        self._channels = self.family.grammar != "marker"
-        # vLLM's tool parser of this grammar reads its frames in the text; that of harmony reads token ids.
-        self._framed = self.family.grammar == "atem"
+        self._channels = self.family.channels
+        self._framed = self.family.framed_calls
         template = kwargs.get("chat_template_kwargs") or {}
         self.floor = "promote" if template.get("force_nonempty_content") is True else "off"
         self.prompt: Sequence[int] | None = None
@@ -92,7 +96,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         self._tools = tools is not False
         self._splitter = GuardedSplitter(
             vllm_log,
-            self.family.name,
+            self.family,
             prompt_token_ids=self.prompt,
             force_reasoning=False if answer else True if header and self.prompt is None else None,
             tokenizer=self.model_tokenizer,
@@ -210,7 +214,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
             # Up to 0.31 vLLM's non-streaming path shows the prompt to this method only.
             self.prompt = input_ids
         start = start_state(None, self.family, prompt_token_ids=input_ids, tokenizer=self.model_tokenizer)
-        return start.kind == "content"
+        return start.ended
 
     def is_reasoning_end_streaming(self, input_ids: Sequence[int], delta_ids: Iterable[int]) -> bool:
         """Tell whether reasoning ended anywhere within the last `delta_ids` of `input_ids`."""
