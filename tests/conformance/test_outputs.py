@@ -1,4 +1,4 @@
-"""The kit's own scripted outputs, for every family and every start: without a template they must be split as they say."""
+"""The kit's scripted outputs are split as they say, for every family and every start, without a template."""
 
 from collections.abc import Iterator
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from vllm_reasoning_ext.core.builtin import SEVEN
 from vllm_reasoning_ext.core.more import MORE
 from vllm_reasoning_ext.core.record import Family, MarkerPair, Part, Shape, Tool
+from vllm_reasoning_ext.core.suffix import fitted
 
 __all__ = [
     "FAMILIES",
@@ -74,16 +75,18 @@ def resolve_family(family: str | Family, tokenizer: Any = None, chat_template: s
 
     Args:
         family: a record, a name, an alias, or `auto`.
-        tokenizer, chat_template: what `auto` goes by; the tokenizer's own template if none is given.
+        tokenizer, chat_template: what `auto` goes by; the tokenizer's own template if none is given. The tokenizer also
+            tells the suffix of a family whose checkpoints write one into their markers.
 
     Raises:
         ValueError: the name is unknown, or `auto` was given nothing to go by.
         SetupError: the chat template cannot be rendered, or nothing decides between several families.
     """
     if isinstance(family, Family):
-        return family
+        return fitted(family, tokenizer) if family.suffixes else family
     if family not in AUTO:
-        return get_family(family)
+        record = get_family(family)
+        return fitted(record, tokenizer) if record.suffixes else record
     if tokenizer is None and not chat_template:
         raise ValueError(
             "'auto' reads the family from a tokenizer or a chat template: give tokenizer= or chat_template=."

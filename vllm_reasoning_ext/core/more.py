@@ -51,6 +51,7 @@ def _suffixed(name: str, suffixes: tuple[str, ...], **fields: object) -> Family:
         more_pairs=tuple((f"<think{s}>", f"</think{s}>") for s in others),
         turn_openers=tuple(f"<｜hy_Assistant{s}｜>" for s in suffixes),
         more_tools=tuple(map(tool, suffixes)),
+        suffixes=suffixes,
         end_of_sequence=tuple(f"<｜hy_eos{s}｜>" for s in suffixes),
         **fields,
     )
