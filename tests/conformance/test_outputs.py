@@ -12,7 +12,7 @@ from vllm_reasoning_ext.core.families import FAMILIES
 from vllm_reasoning_ext.core.splitter import Splitter
 from vllm_reasoning_ext.core.start import start_state
 
-WITHOUT_CALLS = {"kimi", "rwkv", "kat_v1"}
+WITHOUT_CALLS = {"kimi", "rwkv"}
 """Families whose models write none."""
 
 

@@ -137,6 +137,7 @@ CALLS: Final = {
     "olmo3": f'<function_calls>\n{FUNCTION}(city="{CITY}")\n</function_calls>',
     "ernie45": _JSON,
     "reka": _JSON,
+    "kat_v1": _JSON,
     "hunyuan_a13b": f"<tool_calls>{_LISTED}</tool_calls>",
     "apriel": f"<tool_calls>{_LISTED}</tool_calls>",
     "hunyuan": _hunyuan_call(""),

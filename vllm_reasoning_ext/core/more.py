@@ -285,9 +285,7 @@ MORE: Final = (
         # that there is none.
         more_pairs=(("<judge>", "</judge>"), ("<think_on>", "</think>"), ("<think_on>", "<think_off>")),
         answer=(("<answer>", "</answer>"),),
-        tool_marker="",
-        call_shapes=(),
-        tool_closers=(),
+        call_shapes=_JSON,
     ),
     _marked(
         "mistral",
