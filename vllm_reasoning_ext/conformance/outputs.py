@@ -119,7 +119,7 @@ CALLS: Final = {
     "holo2": _v3_call(f"{FUNCTION}<｜tool▁sep｜>{_ARGUMENTS}"),
     "ling3": _ARG_KEYS,
     "poolside_v1": _ARG_KEYS,
-    "spark25": _ARG_KEYS,
+    "spark25": _ARG_KEYS.replace("\n", ""),
     "kimi_k2": (
         f"<|tool_calls_section_begin|><|tool_call_begin|>functions.{FUNCTION}:0<|tool_call_argument_begin|>"
         f"{_ARGUMENTS}<|tool_call_end|><|tool_calls_section_end|>"
@@ -142,15 +142,17 @@ CALLS: Final = {
     "apriel": f"<tool_calls>{_LISTED}</tool_calls>",
     "hunyuan": _hunyuan_call(""),
     "k2_horizon": (
-        f'<ifm|tool_calls>\n<ifm|tool_call>{{"name": "{FUNCTION}", "arguments": {_ARGUMENTS}}}</ifm|tool_call>\n'
-        "</ifm|tool_calls>"
+        f"<ifm|tool_calls>\n<ifm|tool_call>{FUNCTION}\n<ifm|arg_key>city</ifm|arg_key>\n<ifm|arg_value>{CITY}"
+        "</ifm|arg_value>\n</ifm|tool_call>\n</ifm|tool_calls>"
     ),
     "plamo3": (
-        f'<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|>{{"name": "{FUNCTION}"}}'
-        "<|plamo:end_tool_request:plamo|><|plamo:end_tool_requests:plamo|>"
+        f"<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>{FUNCTION}"
+        "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>"
+        f"{_ARGUMENTS}<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>"
+        "<|plamo:end_tool_requests:plamo|>"
     ),
     "gigachat35": (
-        f'<｜GCML｜tool_calls>\n<｜GCML｜invoke name="{FUNCTION}">\n<｜GCML｜parameter name="city">{CITY}'
+        f'<｜GCML｜tool_calls>\n<｜GCML｜invoke name="{FUNCTION}">\n<｜GCML｜parameter name="city" string="true">{CITY}'
         "</｜GCML｜parameter>\n</｜GCML｜invoke>\n</｜GCML｜tool_calls>"
     ),
     "iquest_q1": _ARG_KEYS.replace("tool_call>", "iquest_tool_call>"),

@@ -215,7 +215,13 @@ MORE: Final = (
         tool_marker="<ifm|tool_calls>",
         call_shapes=((_BLANKS, "<ifm|tool_call>"),),
         tool_closers=("</ifm|tool_calls>",),
-        more_tools=(Tool("<ifm|tool_call>", _JSON, ("</ifm|tool_call>",)),),
+        more_tools=(
+            Tool(
+                "<ifm|tool_call>",
+                (*_JSON, (_BLANKS, _NAME, _BLANKS, "<ifm|arg_key>"), (_BLANKS, _NAME, _BLANKS, "</ifm|tool_call>")),
+                ("</ifm|tool_call>",),
+            ),
+        ),
     ),
     _marked(
         "plamo3",
@@ -224,7 +230,7 @@ MORE: Final = (
         always_open=True,
         control_markers=True,
         tool_marker="<|plamo:begin_tool_requests:plamo|>",
-        call_shapes=((_BLANKS, "<|plamo:begin_tool_request:plamo|>"), *_LIST, *_JSON),
+        call_shapes=((_BLANKS, "<|plamo:begin_tool_request:plamo|>"),),
         tool_closers=("<|plamo:end_tool_requests:plamo|>",),
         parts=tuple(
             (f"<|plamo:{word}:plamo|>", (f"<|plamo:{word.partition('_')[0]}_", ":plamo|>"))
