@@ -25,19 +25,24 @@ TOOL_PARSERS: Final = {
 """SGLang's own tool parser of a family."""
 
 
+def name_of(family: str) -> str:
+    """Give the parser name that is this package's for certain: the plain one may be SGLang's own."""
+    return family if family in TOOL_PARSERS else f"{family}_ext"
+
+
 class Serving(SimpleNamespace):
     """What the hooks ask of SGLang's serving object."""
 
     def __init__(self, family: str) -> None:
         super().__init__(
-            reasoning_parser=family,
+            reasoning_parser=name_of(family),
             tokenizer_manager=SimpleNamespace(tokenizer=tokenizer_of(family)),
         )
 
 
 def parser_for(output: Output, **options: Any) -> ReasoningParser:
     """Build the parser of a request, through the hooks that bind its prompt; `name` where it is not the family's."""
-    name = options.pop("name", output.family)
+    name = options.pop("name", name_of(output.family))
     serving = Serving(output.family)
     serving.reasoning_parser = name
     request = options.pop("request", None) or SimpleNamespace(chat_template_kwargs=None)

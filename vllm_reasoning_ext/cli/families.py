@@ -1,10 +1,12 @@
 """The command `families`: the parser names, their grammars and markers."""
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from vllm_reasoning_ext.cli import paint
+from vllm_reasoning_ext.cli.family_table import SERVES, markdown
 from vllm_reasoning_ext.core.families import FAMILIES, Family
 from vllm_reasoning_ext.core.grammar.tags import DEFAULT_TAGS
 
@@ -19,23 +21,22 @@ The markers are what the model writes; in a channel family they frame messages, 
 TABLE_MIN: Final = 90
 """Columns that a table of four needs to be read."""
 
-_SERVES: Final = {
-    "deepseekv32": "DeepSeek V3.2, V4, V4.1",
-    "qwen3": "Qwen3 to Qwen3.8, QwQ, GLM, R1 distills: any plain <think> model",
-    "minimax": "MiniMax M2, M2.5, M2.7",
-    "minimax_m3": "MiniMax M3",
-    "gemma4": "Gemma 4",
-    "gpt_oss": "gpt-oss (harmony)",
-    "muse_glimmer": "Muse Glimmer (ATEM)",
-}
 
-
-def command(as_json: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
+def command(
+    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+    as_markdown: bool = typer.Option(
+        False, "--markdown", help="Print the page docs/families.md: tool parsers, prompts."
+    ),
+) -> None:
     """List the families: names for --reasoning-parser, grammar, markers, models."""
+    if as_markdown:
+        sys.stdout.write(markdown())
+        return
     rows = [_row(record) for record in FAMILIES.values()]
     inline = {
         "name": "inline",
         "aliases": [],
+        "engine_names": [],
         "grammar": "tags",
         "markers": [tag for pair in DEFAULT_TAGS for tag in pair],
         "serves": "tags in the text of any model (library, split and proxy)",
@@ -74,11 +75,13 @@ def _show_plain(out: "Console", rows: list[dict[str, Any]]) -> None:
 
 
 def _row(record: Family) -> dict[str, Any]:
-    main = [record.opener, record.closer, record.tool_marker] if record.grammar == "marker" else list(record.required)
+    main = list(record.required) if record.channels else [record.opener, record.closer, record.tool_marker]
+    serves = SERVES.get(record.name)
     return {
         "name": record.name,
         "aliases": list(record.aliases),
+        "engine_names": list(record.engine_names),
         "grammar": record.grammar,
         "markers": [marker for marker in [*main, *record.end_of_sequence] if marker],
-        "serves": _SERVES.get(record.name, "registered at run time"),
+        "serves": serves.models if serves is not None else "registered at run time",
     }
