@@ -393,7 +393,7 @@ def test_chunk_edges_are_drawn(capfd: Capture, tmp_path: Path) -> None:
         ),
         (["{reply}", "--family", "qwen3", "--finish-reason", "lenght"], "cannot be 'lenght'", "did you mean length?"),
         (["{reply}", "--family", "qwen3", "--unclosed", "drop"], "--unclosed cannot be", "reasoning, content"),
-        (["{reply}", "--family", "openai_gptoss"], "the family that serves it is gpt_oss", "--family gpt_oss"),
+        (["{reply}", "--family", "deepseek_v32"], "an engine's tool-call parser", "--family deepseekv32"),
         (["{reply}", "--family", "Qwen/Qwen3-8B"], "is the name of a model, not of a family", "--family qwen3"),
         (["{reply}", "--family", "inline", "--tags", "foo"], "'foo' is no tag pair: write opener...", "split --help"),
         (["{reply}", "--family", "inline", "--tags", "<a>...</a>,b"], "'b' is no tag pair", "split --help"),
@@ -415,6 +415,13 @@ def test_faults_name_place_and_remedy(
     error = run(capfd, "split", *given, "--json").document["error"]
     assert problem in error["problem"]
     assert remedy in error["remedy"]
+
+
+@pytest.mark.parametrize("name", ["deepseek_r1", "deepseek-r1", "openai_gptoss", "glm45", "kimi_k2"])
+def test_what_an_engine_calls_its_parser_is_a_family(capfd: Capture, tmp_path: Path, name: str) -> None:
+    (tmp_path / "out").write_text("Hi.")
+    got = run(capfd, "split", str(tmp_path / "out"), "--family", name, "--no-force-reasoning", "--json")
+    assert (got.code, got.document["content"]) == (0, "Hi.")
 
 
 def test_an_unknown_family_lists_the_names_once(capfd: Capture, reply: str) -> None:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 EPILOG: Final = """\b
 Each name is also there as <name>_ext in the engines, which never collides with a name of their own.
+Where an engine calls its own parser of the same models otherwise (glm45, openai_gptoss), that name is
+understood here as well; --json lists them as engine_names.
 The markers are what the model writes; in a channel family they frame messages, not blocks.
 """
 
@@ -27,6 +29,41 @@ _SERVES: Final = {
     "gemma4": "Gemma 4",
     "gpt_oss": "gpt-oss (harmony)",
     "muse_glimmer": "Muse Glimmer (ATEM)",
+    "deepseek_r1": "DeepSeek R1 and its distills",
+    "deepseek_v3": "DeepSeek V3.1, V3.2-Exp",
+    "holo2": "Holo2",
+    "ling3": "Ling 3",
+    "poolside_v1": "Laguna",
+    "kimi_k2": "Kimi K2 Thinking, K2.5, K2.6",
+    "nemotron_nano_v2": "Nemotron Nano v2",
+    "step3": "Step 3",
+    "seed_oss": "Seed-OSS",
+    "minicpm5": "MiniCPM5",
+    "interns1": "Intern-S1",
+    "dots": "dots",
+    "olmo3": "OLMo 3",
+    "ernie45": "ERNIE 4.5 Thinking",
+    "hunyuan_a13b": "Hunyuan A13B",
+    "hunyuan": "Hunyuan 3, 4",
+    "k2_horizon": "K2 Horizon",
+    "plamo3": "PLaMo 3",
+    "gigachat35": "GigaChat 3.5",
+    "iquest_q1": "IQuest Q1",
+    "kimi": "Kimi-VL Thinking",
+    "reka": "Reka Edge",
+    "spark25": "Spark 2.5",
+    "lfm2": "LFM2, LFM2.5",
+    "rwkv": "RWKV World",
+    "kat_v1": "KAT-V1",
+    "mistral": "Magistral, Ministral Reasoning, Mistral Small 4",
+    "cohere": "Command R7B, Command A Reasoning and later",
+    "kimi_k3": "Kimi K3",
+    "inkling": "Inkling",
+    "apertus": "Apertus",
+    "granite": "Granite 3.2",
+    "granite33": "Granite 3.3",
+    "apriel": "Apriel 1.5, 1.6",
+    "solar": "Solar Open",
 }
 
 
@@ -36,6 +73,7 @@ def command(as_json: bool = typer.Option(False, "--json", help="Print JSON.")) -
     inline = {
         "name": "inline",
         "aliases": [],
+        "engine_names": [],
         "grammar": "tags",
         "markers": [tag for pair in DEFAULT_TAGS for tag in pair],
         "serves": "tags in the text of any model (library, split and proxy)",
@@ -78,6 +116,7 @@ def _row(record: Family) -> dict[str, Any]:
     return {
         "name": record.name,
         "aliases": list(record.aliases),
+        "engine_names": list(record.engine_names),
         "grammar": record.grammar,
         "markers": [marker for marker in [*main, *record.end_of_sequence] if marker],
         "serves": _SERVES.get(record.name, "registered at run time"),
