@@ -5,18 +5,21 @@ SGLang builds a detector per request and choice, and further ones at start-up, i
 first text. `hooks` hands over what SGLang itself does not: the rendered prompt and the output's ids.
 """
 
+import inspect
 from functools import cache
 from typing import Any, ClassVar, Final, NamedTuple
 
 from sglang.srt.parser.reasoning_parser import BaseReasoningFormatDetector, StreamingParseResult
 
 from vllm_reasoning_ext.core.events import Delta, Event
-from vllm_reasoning_ext.core.families import Family, get_family
+from vllm_reasoning_ext.core.families import AUTO, Family, get_family
+from vllm_reasoning_ext.core.record import NO_REASONING
 from vllm_reasoning_ext.core.state import StartState
 from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.logs import sglang_log as log
 from vllm_reasoning_ext.engines.sglang import handoff as sglang_handoff
 from vllm_reasoning_ext.engines.sglang import output as sglang_output
+from vllm_reasoning_ext.engines.sglang.auto import family_for
 from vllm_reasoning_ext.engines.sglang.handoff import Handoff
 from vllm_reasoning_ext.engines.vocabulary import vocabulary
 
@@ -134,7 +137,7 @@ class SglangDetector(BaseReasoningFormatDetector):  # type: ignore[misc]
         facts = self._facts
         self._splitter = GuardedSplitter(
             log,
-            self.family.name,
+            self.family,
             # Without the prompt, SGLang's guess from the template's switches is the best there is.
             start=facts and facts.start,
             force_reasoning=None if facts else self._force,
@@ -170,24 +173,45 @@ class SglangDetector(BaseReasoningFormatDetector):  # type: ignore[misc]
 
     def get_self_opened_think_start_token_ids(self, tokenizer: Any) -> list[int] | None:
         """Give the ids of the opener that a model may write itself; None for a channel grammar."""
-        if self.family.grammar != "marker":
+        if self.family.channels:
             return None
         return list(tokenizer.encode(self.think_start_token, add_special_tokens=False))
 
 
-@cache
+class AutoDetector(SglangDetector):
+    """What SGLang finds under `auto_ext`: makes the detector of the family that the tokenizer shows."""
+
+    family = NO_REASONING
+    __signature__ = inspect.signature(SglangDetector)  # SGLang passes only what it finds here
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        return detector_of(family_for(kwargs.get("tokenizer")))(*args, **kwargs)
+
+
 def detector_class(family: str) -> type[SglangDetector]:
-    """Make the detector class of a family; one family has one class."""
-    name = "".join(part.capitalize() for part in family.split("_")) + "Detector"
-    record = get_family(family)
-    return type(name, (SglangDetector,), {"family": record, "__doc__": f"{family} for SGLang."})
+    """Give the detector class that a parser name is bound to, from the name of its family, or `auto`."""
+    return AutoDetector if family in AUTO else detector_of(get_family(family))
 
 
-def family_of(parser_name: str | None) -> Family | None:
-    """Tell which family answers to a `--reasoning-parser` name in this SGLang; None: a parser of SGLang's own."""
+@cache
+def detector_of(record: Family) -> type[SglangDetector]:
+    """Make the detector class of a record; one record has one class."""
+    name = "".join(part.capitalize() for part in record.name.split("_")) + "Detector"
+    return type(name, (SglangDetector,), {"family": record, "__doc__": f"{record.name} for SGLang."})
+
+
+def family_of(parser_name: str | None, tokenizer: Any = None) -> Family | None:
+    """Tell which family answers to a `--reasoning-parser` name in this SGLang; None: a parser of SGLang's own.
+
+    Args:
+        parser_name: the name.
+        tokenizer: what `auto_ext` chooses by; without one it is what this process chose last.
+    """
     from sglang.srt.parser.reasoning_parser import ReasoningParser
 
     found = ReasoningParser.DetectorMap.get((parser_name or "").lower())
+    if found is AutoDetector:
+        return family_for(tokenizer)
     return found.family if isinstance(found, type) and issubclass(found, SglangDetector) else None
 
 

@@ -17,6 +17,7 @@ from vllm_reasoning_ext.core.start import start_state
 from vllm_reasoning_ext.engines.logs import sglang_log as log
 from vllm_reasoning_ext.engines.sglang import handoff as sglang_handoff
 from vllm_reasoning_ext.engines.sglang import output as sglang_output
+from vllm_reasoning_ext.engines.sglang.auto import take_auto
 from vllm_reasoning_ext.engines.sglang.calls import Found, PassBy, Reader, WholeReply, reader_for, steps
 from vllm_reasoning_ext.engines.sglang.detector import (
     PromptFacts,
@@ -27,6 +28,7 @@ from vllm_reasoning_ext.engines.sglang.detector import (
 from vllm_reasoning_ext.engines.sglang.forced import is_forced, with_thought
 from vllm_reasoning_ext.engines.sglang.output import Output
 from vllm_reasoning_ext.engines.vocabulary import vocabulary
+from vllm_reasoning_ext.errors import SetupError
 
 FACTS: Final = "_vllm_reasoning_ext"
 """The private attribute that carries an API request's PromptFacts, and an engine request's Counting."""
@@ -57,14 +59,37 @@ def quietly(hook: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
+# `auto`.
+
+
+def around_resolve(original: Callable[..., Any], server_args: Any, *args: Any, **kwargs: Any) -> Any:
+    """Answer `--reasoning-parser auto` before SGLang does (AROUND `resolve_auto_parsers`).
+
+    Raises:
+        SetupError: no answer is to be had; then the server must not start.
+    """
+    try:
+        take_auto(server_args)
+    except SetupError:
+        raise
+    except Exception:
+        log.exception("vllm-reasoning-ext: --reasoning-parser auto is left to SGLang")
+    return original(server_args, *args, **kwargs)
+
+
+def _family(serving: Any) -> Family | None:
+    """Tell which family splits the replies of a serving object; None: a parser of SGLang's own, or none."""
+    return family_of(serving.reasoning_parser, serving.tokenizer_manager.tokenizer)
+
+
 # The prompt.
 
 
 @quietly
 def after_process_messages(result: Any, serving: Any, request: Any, *_: Any, **__: Any) -> None:
     """Let a forced call of gpt-oss be one (AFTER `_process_messages`)."""
-    family = family_of(serving.reasoning_parser)
-    if family is None or family.grammar != "harmony" or not is_forced(request.tool_choice):
+    family = _family(serving)
+    if family is None or family.name != "gpt_oss" or not is_forced(request.tool_choice):
         return
     constraint = with_thought(result.tool_call_constraint)
     if constraint is not None:
@@ -77,7 +102,7 @@ def after_process_messages(result: Any, serving: Any, request: Any, *_: Any, **_
 @quietly
 def after_convert(result: Any, serving: Any, *_: Any, **__: Any) -> None:
     """Read a chat or Anthropic request's prompt (AFTER `_convert_to_internal_request`)."""
-    family = family_of(serving.reasoning_parser)
+    family = _family(serving)
     if family is None:
         return
     generate, request = result
@@ -99,7 +124,7 @@ async def around_make_request(
 
 @quietly
 def _read_response_request(made: Any, serving: Any, request: Any) -> None:
-    family = family_of(serving.reasoning_parser)
+    family = _family(serving)
     if family is None:
         return
     _, _, (prompt, *_rest), processed = made
@@ -116,7 +141,7 @@ def _bind(serving: Any, family: Family, request: Any, prompt: Any, guess: bool) 
     tokenizer = serving.tokenizer_manager.tokenizer
     start = start_state(
         prompt if isinstance(prompt, str) else None,
-        family.name,
+        family,
         prompt_token_ids=None if isinstance(prompt, str) else prompt,
         tokenizer=tokenizer,
     )
@@ -141,7 +166,7 @@ def after_parser_init(_result: Any, parser: Any, *args: Any, **kwargs: Any) -> N
 @quietly
 def after_skip_special_tokens(_result: Any, serving: Any, request: Any, *_: Any, **__: Any) -> None:
     """Keep the markers in the text (AFTER `_patch_reasoning_skip_special_tokens`, which goes by name)."""
-    family = family_of(serving.reasoning_parser)
+    family = _family(serving)
     if family is not None and needs_special_tokens(family, serving.tokenizer_manager.tokenizer):
         request.skip_special_tokens = False
 
@@ -153,8 +178,8 @@ def after_native_history(result: Any, serving: Any, *_: Any, **__: Any) -> bool 
     Anthropic clients send their thoughts back. SGLang would wrap them in the family's markers and put them into the
     answer's text; inside a channel of its own that is no thought but markup.
     """
-    family = family_of(serving.reasoning_parser)
-    if result or family is None or family.grammar == "marker":
+    family = _family(serving)
+    if result or family is None or not family.channels:
         return None
     template = serving.tokenizer_manager.tokenizer.chat_template
     return "reasoning_content" in str(template) or None
@@ -212,7 +237,7 @@ def around_generate(original: Callable[..., Any], manager: Any, obj: Any, *args:
 @quietly
 def after_decode(_result: Any, serving: Any, item: Any, *_: Any, **__: Any) -> None:
     """Show a whole reply's choice to the detector that is made for it next (AFTER `_decode_response`)."""
-    if family_of(serving.reasoning_parser) is None:
+    if _family(serving) is None:
         return
     output = Output()
     output.take(item)
@@ -294,6 +319,7 @@ def around_end(original: Callable[..., Any], parser: Any, *args: Any, **kwargs: 
 
 
 HOOKS: Final[tuple[tuple[str, Callable[..., Any], str], ...]] = (
+    ("sglang.srt.parser.template_detection.resolve_auto_parsers", around_resolve, "AROUND"),
     (_CHAT + "_process_messages", after_process_messages, "AFTER"),
     ("sglang.srt.parser.reasoning_parser.ReasoningParser.__init__", after_parser_init, "AFTER"),
     (_CHAT + "_convert_to_internal_request", after_convert, "AFTER"),

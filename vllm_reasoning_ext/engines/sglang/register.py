@@ -6,6 +6,7 @@ import os
 from typing import Any, Final
 
 from vllm_reasoning_ext._version import __version__
+from vllm_reasoning_ext.core.families import AUTO
 from vllm_reasoning_ext.engines.logs import sglang_log as log
 from vllm_reasoning_ext.engines.names import KEEP_BUILTIN, kept_builtin, parser_names, unknown_kept
 
@@ -57,6 +58,8 @@ def bind_names(table: dict[str, Any]) -> list[str]:
     replaced = []
     for name, family, replaces in parser_names():
         key = name.lower()
+        if key == AUTO[0]:
+            continue  # SGLang resolves this word itself, and is answered there
         builtin = table.get(key)
         if builtin is not None and not issubclass(builtin, SglangDetector):
             if not replaces or kept_builtin(key):
