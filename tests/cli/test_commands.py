@@ -80,6 +80,8 @@ def test_version_template_and_families(capfd: Capture) -> None:
     assert (said.code, "choose one of" in said.err) == (2, True)
     rows = run(capfd, "families", "--json").document["families"]
     assert {row["name"] for row in rows} == {*FAMILIES, "inline"}
+    assert [row["name"] for row in rows if row["serves"] == "registered at run time"] == []
+    assert "glm45" in next(row["engine_names"] for row in rows if row["name"] == "qwen3")
     plain = run(capfd, "families").out
     assert all(marker in plain for row in rows if row["name"] != "inline" for marker in row["markers"])
 

@@ -418,6 +418,13 @@ def test_faults_name_place_and_remedy(
     assert remedy in error["remedy"]
 
 
+@pytest.mark.parametrize("name", ["deepseek_r1", "deepseek-r1", "openai_gptoss", "glm45", "kimi_k2"])
+def test_what_an_engine_calls_its_parser_is_a_family(capfd: Capture, tmp_path: Path, name: str) -> None:
+    (tmp_path / "out").write_text("Hi.")
+    got = run(capfd, "split", str(tmp_path / "out"), "--family", name, "--no-force-reasoning", "--json")
+    assert (got.code, got.document["content"]) == (0, "Hi.")
+
+
 def test_an_unknown_family_lists_the_names_once(capfd: Capture, reply: str) -> None:
     said = run(capfd, "split", reply, "--family", "quen3").err
     assert said.startswith("error: unknown reasoning family 'quen3'. Did you mean 'qwen3'?\n")

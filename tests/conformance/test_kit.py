@@ -16,6 +16,7 @@ from vllm_reasoning_ext.conformance.render import Renderer, RenderError, read_te
 from vllm_reasoning_ext.conformance.starts import near_miss
 from vllm_reasoning_ext.conformance.templates import template_names, template_path
 from vllm_reasoning_ext.core.events import Delta, Event, Kind
+from vllm_reasoning_ext.core.families import get_family
 from vllm_reasoning_ext.core.splitter import Splitter
 from vllm_reasoning_ext.errors import SetupError
 
@@ -61,6 +62,43 @@ def test_a_broken_template_is_found(family: str, change: tuple[str, str], mode: 
     broken = QWEN.replace(*change) if change[0] else QWEN
     assert any(says in problem for problem in problems(Kit(family, broken), mode, output))
     assert problems(Kit("qwen3", QWEN), mode, output) == ()
+
+
+ANSWER_FRAMED = {
+    # An empty answer before each call, framed by the answer's own markers.
+    "cohere": """\
+{%- for m in messages -%}
+{%- if m.role == "assistant" -%}
+<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|><|START_THINKING|>{{ m.reasoning_content }}<|END_THINKING|>\
+{%- if m.tool_calls -%}<|START_RESPONSE|><|END_RESPONSE|><|START_ACTION|>[{"tool_call_id": "0", \
+"tool_name": "{{ m.tool_calls[0].function.name }}", "parameters": {{ m.tool_calls[0].function.arguments | tojson }}}]\
+<|END_ACTION|>{%- else -%}<|START_RESPONSE|>{{ m.content }}<|END_RESPONSE|>{%- endif -%}<|END_OF_TURN_TOKEN|>
+{%- else -%}<|START_OF_TURN_TOKEN|><|USER_TOKEN|>{{ m.content }}<|END_OF_TURN_TOKEN|>{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>{%- endif -%}""",
+    # Each message of a turn has a header of its own.
+    "solar": """\
+{%- for m in messages -%}
+{%- if m.role == "assistant" -%}
+<|begin|>assistant<|think|>{{ m.reasoning_content }}<|end|><|begin|>assistant
+{%- if m.tool_calls -%}<|tool_calls|><|tool_call:begin|>a1<|tool_call:name|>{{ m.tool_calls[0].function.name }}\
+<|tool_call:args|>{{ m.tool_calls[0].function.arguments | tojson }}<|tool_call:end|><|calls|>
+{%- else -%}<|content|>{{ m.content }}<|end|>{%- endif -%}
+{%- else -%}<|begin|>user<|content|>{{ m.content }}<|end|>{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}<|begin|>assistant{%- endif -%}""",
+}
+
+
+@pytest.mark.parametrize("family", ANSWER_FRAMED)
+def test_markers_of_an_empty_answer_before_a_call_are_no_content(family: str) -> None:
+    kit = Kit(family, ANSWER_FRAMED[family])
+    tools = next(mode for mode in kit.modes if mode.name == "tools")
+    cell = kit.cell(tools, "own form, call")
+    assert cell.problems == ()
+    assert kit.cell(tools, "own form").problems == ()
+    content = "".join(text for kind, text in cell.split if kind in ("content", "tool"))
+    assert content.startswith(get_family(family).tool_marker)
 
 
 HAND_WRITTEN = {

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 EPILOG: Final = """\b
 Each name is also there as <name>_ext in the engines, which never collides with a name of their own.
+Where an engine calls its own parser of the same models otherwise (glm45, openai_gptoss), that name is
+understood here as well; --json lists them as engine_names.
 The markers are what the model writes; in a channel family they frame messages, not blocks.
 """
 

@@ -161,9 +161,23 @@ def _said(family: Family, text: str, mode: Mode) -> str:
     if mode.go_on == "content":
         return _without_end(text, family)
     rest = _without_end(text.partition(family.closer)[2] if family.closer in text else text, family)
+    rest = _without_answer_markers(rest, family)
     visible = rest.lstrip()
     lead = rest[: len(rest) - len(visible)]
     return lead[lead.rfind("\n") + 1 :] + visible
+
+
+def _without_answer_markers(text: str, family: Family) -> str:
+    """Cut markers of the answer off the head: before a call they frame an answer that is empty (SPEC 5.5).
+
+    Where each message of a turn has a header, as in Solar, the call's header is there as well.
+    """
+    markers = [marker for pair in family.answer for marker in pair if marker]
+    if markers:
+        markers += family.turn_openers
+    while found := next((marker for marker in markers if text.lstrip().startswith(marker)), ""):
+        text = text.lstrip().removeprefix(found)
+    return text
 
 
 def _recipient(family: Family) -> str:
