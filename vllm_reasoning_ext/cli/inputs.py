@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from vllm_reasoning_ext.cli import paint
 from vllm_reasoning_ext.cli.engine_names import family_for
-from vllm_reasoning_ext.core.families import get_family, names
+from vllm_reasoning_ext.core.families import AUTO, get_family, names
 from vllm_reasoning_ext.errors import SetupError
 
 
@@ -94,16 +94,19 @@ def one_of(option: str, value: str, allowed: Sequence[Choice]) -> Choice:
     raise SetupError(f"{option} cannot be {value!r}", option, f"choose one of {', '.join(allowed)}{hint}")
 
 
-def check_family(name: str, *, inline: bool = False) -> str:
+def check_family(name: str, *, inline: bool = False, auto: bool = False) -> str:
     """Return the family's own name.
 
     Args:
         name: a family or an alias; a trailing `_ext`, as the engines know it, will do.
         inline: accept "inline" too.
+        auto: accept "auto" too.
 
     Raises:
         SetupError: nobody of that name; the message lists the names.
     """
+    if auto and name in AUTO:
+        return AUTO[0]
     if name == "inline":
         if inline:
             return name
