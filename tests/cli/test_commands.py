@@ -32,7 +32,7 @@ from vllm_reasoning_ext.engines.names import parser_names
 
 Capture = pytest.CaptureFixture[str]
 
-COMMANDS = ["split", "infer", "doctor", "conform", "template", "proxy", "families", "version"]
+COMMANDS = ["split", "infer", "doctor", "derive", "conform", "template", "proxy", "families", "version"]
 
 OURS = {name: f"vllm_reasoning_ext.engines.vllm.parser.{family}" for name, family, _ in parser_names()}
 VLLM = Engine("vllm", True, "0.33.0", OURS, ("hermes", "qwen3_xml", "glm45", "glm47", "openai", "muse_glimmer"))
