@@ -25,12 +25,17 @@ TOOL_PARSERS: Final = {
 """SGLang's own tool parser of a family."""
 
 
+def name_of(family: str) -> str:
+    """Give the parser name that is this package's for certain: the plain one may be SGLang's own."""
+    return family if family in TOOL_PARSERS else f"{family}_ext"
+
+
 class Serving(SimpleNamespace):
     """What the hooks ask of SGLang's serving object."""
 
     def __init__(self, family: str) -> None:
         super().__init__(
-            reasoning_parser=family,
+            reasoning_parser=name_of(family),
             tokenizer_manager=SimpleNamespace(tokenizer=tokenizer_of(family)),
         )
 
@@ -44,7 +49,7 @@ def parser_for(output: Output, **options: Any) -> ReasoningParser:
     generate = SimpleNamespace(text=None, input_ids=prompt_ids(output), require_reasoning=None)
     sglang_hooks.after_convert((generate, request), serving)
     tokenizer = serving.tokenizer_manager.tokenizer
-    parser = ReasoningParser(output.family, request=request, tokenizer=tokenizer, **options)
+    parser = ReasoningParser(name_of(output.family), request=request, tokenizer=tokenizer, **options)
     sglang_hooks.after_parser_init(None, parser, request=request)
     assert parser.detector._facts is not None
     return parser

@@ -14,6 +14,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from vllm_reasoning_ext.core.families import get_family
+from vllm_reasoning_ext.core.start import anchor
 
 TEMPLATES: Final = Path(__file__).resolve().parents[2] / "templates"
 
@@ -111,6 +112,17 @@ VOCABULARIES: Final[dict[str, Vocabulary]] = {
 }  # fmt: skip
 """Name -> its control tokens. A name is a template's, with "/" and a version for a newer vocabulary."""
 
+_V3_CALLS: Final = ("<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>")
+INNER: Final[dict[str, tuple[str, ...]]] = {
+    "deepseek_r1": _V3_CALLS,
+    "deepseek_v3": _V3_CALLS,
+    "holo2": _V3_CALLS,
+    "hunyuan": (
+        "<tool_call>", "</tool_call>", "<tool_sep>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>",
+    ),
+}  # fmt: skip
+"""Tokens within calls that the engines' tool parsers look for, where the family's record has no use for them."""
+
 FAMILIES: Final = tuple(name for name in VOCABULARIES if "/" not in name)
 """The families whose real tokenizers and templates are at hand."""
 
@@ -122,7 +134,9 @@ def vocabulary_of(name: str) -> Vocabulary:
     record = get_family(name)
     in_pieces = dict(record.parts)
     ends = record.end_of_sequence or ("<|endoftext|>",)
-    texts = [text for text in dict.fromkeys((*record.control, *record.turn_openers, *ends)) if text not in in_pieces]
+    turns = filter(None, map(anchor, record.turn_openers))
+    every = (*record.control, *turns, *ends, *INNER.get(name, ()))
+    texts = [text for text in dict.fromkeys(every) if text not in in_pieces]
     ids = {text: 300_000 + at for at, text in enumerate(texts) if not text.isspace()}
     special = {text: number for text, number in ids.items() if record.control_markers or text in ends}
     return Vocabulary(special, {text: number for text, number in ids.items() if text not in special}, eos=ends[0])

@@ -208,7 +208,7 @@ def _role(marker: str, record: Family | None) -> str:
 
 def _why_text(marker: str, kind: Kind, record: Family | None) -> str:
     where = f"stays in the {LABELS[kind.value]}"
-    if record is None or record.grammar != "marker":
+    if record is None or record.channels:
         return f"{where}: it opens or ends nothing here"
     if marker == record.opener:
         return f"{where}: an opener counts only before the answer and outside a block"

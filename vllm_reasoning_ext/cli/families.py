@@ -1,10 +1,12 @@
 """The command `families`: the parser names, their grammars and markers."""
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from vllm_reasoning_ext.cli import paint
+from vllm_reasoning_ext.cli.family_table import SERVES, markdown
 from vllm_reasoning_ext.core.families import FAMILIES, Family
 from vllm_reasoning_ext.core.grammar.tags import DEFAULT_TAGS
 
@@ -21,54 +23,17 @@ The markers are what the model writes; in a channel family they frame messages, 
 TABLE_MIN: Final = 90
 """Columns that a table of four needs to be read."""
 
-_SERVES: Final = {
-    "deepseekv32": "DeepSeek V3.2, V4, V4.1",
-    "qwen3": "Qwen3 to Qwen3.8, QwQ, GLM, R1 distills: any plain <think> model",
-    "minimax": "MiniMax M2, M2.5, M2.7",
-    "minimax_m3": "MiniMax M3",
-    "gemma4": "Gemma 4",
-    "gpt_oss": "gpt-oss (harmony)",
-    "muse_glimmer": "Muse Glimmer (ATEM)",
-    "deepseek_r1": "DeepSeek R1 and its distills",
-    "deepseek_v3": "DeepSeek V3.1, V3.2-Exp",
-    "holo2": "Holo2",
-    "ling3": "Ling 3",
-    "poolside_v1": "Laguna",
-    "kimi_k2": "Kimi K2 Thinking, K2.5, K2.6",
-    "nemotron_nano_v2": "Nemotron Nano v2",
-    "step3": "Step 3",
-    "seed_oss": "Seed-OSS",
-    "minicpm5": "MiniCPM5",
-    "interns1": "Intern-S1",
-    "dots": "dots",
-    "olmo3": "OLMo 3",
-    "ernie45": "ERNIE 4.5 Thinking",
-    "hunyuan_a13b": "Hunyuan A13B",
-    "hunyuan": "Hunyuan 3, 4",
-    "k2_horizon": "K2 Horizon",
-    "plamo3": "PLaMo 3",
-    "gigachat35": "GigaChat 3.5",
-    "iquest_q1": "IQuest Q1",
-    "kimi": "Kimi-VL Thinking",
-    "reka": "Reka Edge",
-    "spark25": "Spark 2.5",
-    "lfm2": "LFM2, LFM2.5",
-    "rwkv": "RWKV World",
-    "kat_v1": "KAT-V1",
-    "mistral": "Magistral, Ministral Reasoning, Mistral Small 4",
-    "cohere": "Command R7B, Command A Reasoning and later",
-    "kimi_k3": "Kimi K3",
-    "inkling": "Inkling",
-    "apertus": "Apertus",
-    "granite": "Granite 3.2",
-    "granite33": "Granite 3.3",
-    "apriel": "Apriel 1.5, 1.6",
-    "solar": "Solar Open",
-}
 
-
-def command(as_json: bool = typer.Option(False, "--json", help="Print JSON.")) -> None:
+def command(
+    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+    as_markdown: bool = typer.Option(
+        False, "--markdown", help="Print the page docs/families.md: tool parsers, prompts."
+    ),
+) -> None:
     """List the families: names for --reasoning-parser, grammar, markers, models."""
+    if as_markdown:
+        sys.stdout.write(markdown())
+        return
     rows = [_row(record) for record in FAMILIES.values()]
     inline = {
         "name": "inline",
@@ -112,12 +77,13 @@ def _show_plain(out: "Console", rows: list[dict[str, Any]]) -> None:
 
 
 def _row(record: Family) -> dict[str, Any]:
-    main = [record.opener, record.closer, record.tool_marker] if record.grammar == "marker" else list(record.required)
+    main = list(record.required) if record.channels else [record.opener, record.closer, record.tool_marker]
+    serves = SERVES.get(record.name)
     return {
         "name": record.name,
         "aliases": list(record.aliases),
         "engine_names": list(record.engine_names),
         "grammar": record.grammar,
         "markers": [marker for marker in [*main, *record.end_of_sequence] if marker],
-        "serves": _SERVES.get(record.name, "registered at run time"),
+        "serves": serves.models if serves is not None else "registered at run time",
     }

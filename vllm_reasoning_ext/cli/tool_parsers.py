@@ -1,8 +1,24 @@
-"""Which of an engine's tool-call parsers reads the calls of a model (names of vLLM 0.33 and SGLang 0.5.23)."""
+"""Which of an engine's tool-call parsers reads the calls of a model, told from its name and chat template."""
 
 import re
 from collections.abc import Collection
 from typing import Final, NamedTuple
+
+from vllm_reasoning_ext.core.families import FAMILIES
+from vllm_reasoning_ext.derive.tool_parsers import (
+    DSML,
+    DSML_V4,
+    DSML_V41,
+    GLM45,
+    GLM47,
+    HERMES,
+    NONE,
+    QWEN_XML,
+    R1,
+    V31,
+    ToolParsers,
+    tool_parsers,
+)
 
 
 class Calls(NamedTuple):
@@ -12,14 +28,13 @@ class Calls(NamedTuple):
         family: the family whose models write it.
         name: a pattern the model's name matches; "" for every model of the family.
         marks: texts that a chat template with this syntax holds.
-        vllm, sglang: names of parsers that read it, the best first.
+        parsers: those that read it.
     """
 
     family: str
     name: str
     marks: tuple[str, ...]
-    vllm: tuple[str, ...]
-    sglang: tuple[str, ...]
+    parsers: ToolParsers
 
 
 class Choice(NamedTuple):
@@ -37,23 +52,18 @@ class Choice(NamedTuple):
 _V3: Final = "<｜tool▁calls▁begin｜>"
 
 _CALLS: Final = (
-    Calls("muse_glimmer", "", (), ("muse_glimmer",), ("muse",)),
-    Calls("gpt_oss", "", (), ("openai",), ("gpt-oss",)),
-    Calls("gemma4", "", (), ("gemma4",), ("gemma4",)),
-    Calls("minimax", "", (), ("minimax_m2",), ("minimax-m2",)),
-    Calls("minimax_m3", "", (), ("minimax_m3",), ("minimax-m3",)),
-    # SGLang refuses to start with its own V4 tool parser beside a reasoning parser that is not its own.
-    Calls("deepseekv32", r"v4\.1", ("｜DSML｜",), ("deepseek_v41",), ()),
-    Calls("deepseekv32", r"v4", ("｜DSML｜",), ("deepseek_v4",), ()),
-    Calls("deepseekv32", "", ("｜DSML｜",), ("deepseek_v32",), ("deepseekv32",)),
+    Calls("deepseekv32", r"v4\.1", ("｜DSML｜",), DSML_V41),
+    Calls("deepseekv32", r"v4", ("｜DSML｜",), DSML_V4),
+    Calls("deepseekv32", "", ("｜DSML｜",), DSML),
     # The distills took their template from R1, but were not trained to call.
-    Calls("qwen3", r"distill", (_V3,), (), ()),
-    Calls("qwen3", r"deepseek.*r1", (_V3, "```json"), ("deepseek_v3",), ("deepseekv3",)),
-    Calls("qwen3", r"deepseek.*v3\.?[12]", (_V3,), ("deepseek_v31",), ("deepseekv31",)),
-    Calls("qwen3", r"glm.*4\.[56]", ("<arg_key>",), ("glm45",), ("glm45", "glm")),
-    Calls("qwen3", r"glm", ("<arg_key>",), ("glm47", "glm45"), ("glm47", "glm45")),
-    Calls("qwen3", r"qwen-?3\.\d|coder", ("<function=",), ("qwen3_xml", "qwen3_coder"), ("qwen3_coder",)),
-    Calls("qwen3", r"qwen-?3|qwq", ("<tool_call>", '"name"'), ("hermes",), ("qwen25", "qwen", "hermes")),
+    Calls("qwen3", r"distill", (_V3,), NONE),
+    Calls("qwen3", r"deepseek.*r1", (_V3, "```json"), R1),
+    Calls("qwen3", r"deepseek.*v3\.?[12]", (_V3,), V31),
+    Calls("qwen3", r"glm.*4\.[56]", ("<arg_key>",), GLM45),
+    Calls("qwen3", r"glm", ("<arg_key>",), GLM47),
+    Calls("qwen3", r"qwen-?3\.\d|coder|nemotron-?3|granite-?4|step-?[35]", ("<function=",), QWEN_XML),
+    Calls("qwen3", r"mimo", ("<function=",), ToolParsers(("mimo", *QWEN_XML.vllm), ("mimo", *QWEN_XML.sglang))),
+    Calls("qwen3", r"qwen-?3|qwq", ("<tool_call>", '"name"'), HERMES),
 )
 """Most telling first."""
 
@@ -68,10 +78,10 @@ def tool_parser(engine: str, family: str, name: str, template: str, known: Colle
         template: its chat template; "" when unknown. It outranks the name, which only chooses among what fits it.
         known: the parsers the installed engine has; None where there is none to ask.
     """
-    row = _row(family, name, template)
-    if row is None:
+    parsers = _parsers(family, name, template)
+    if parsers is None:
         return Choice(None, "this model's way of writing calls is not known, so no tool-call parser is named")
-    wanted = row.vllm if engine == "vllm" else row.sglang
+    wanted = parsers.vllm if engine == "vllm" else parsers.sglang
     if not wanted:
         return Choice(None, "no tool-call parser for this model's calls there: they stay in the content")
     found = next((parser for parser in wanted if known is None or parser in known), None)
@@ -80,8 +90,16 @@ def tool_parser(engine: str, family: str, name: str, template: str, known: Colle
     return Choice(found)
 
 
-def _row(family: str, name: str, template: str) -> Calls | None:
+def _parsers(family: str, name: str, template: str) -> ToolParsers | None:
     rows = [row for row in _CALLS if row.family == family]
+    if not rows:
+        # All models of the family write their calls alike.
+        return tool_parsers(FAMILIES[family])
+    row = _row(rows, name, template)
+    return row.parsers if row is not None else None
+
+
+def _row(rows: Collection[Calls], name: str, template: str) -> Calls | None:
     named = [row for row in rows if re.search(row.name, name.lower())]
     if not template:
         return next(iter(named), None)

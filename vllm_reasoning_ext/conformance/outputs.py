@@ -82,24 +82,100 @@ def outputs_of(family: Family, start: StartState, end: str) -> list[Output]:
 
 _DSML: Final = "｜DSML｜"
 _M3: Final = "]<]minimax[>["
+_ARGUMENTS: Final = f'{{"city": "{CITY}"}}'
+_LISTED: Final = f'[{{"name": "{FUNCTION}", "arguments": {_ARGUMENTS}}}]'
+_JSON: Final = f'<tool_call>\n{{"name": "{FUNCTION}", "arguments": {_ARGUMENTS}}}\n</tool_call>'
+_ARG_KEYS: Final = f"<tool_call>{FUNCTION}\n<arg_key>city</arg_key>\n<arg_value>{CITY}</arg_value>\n</tool_call>"
+_INVOKE: Final = f'<invoke name="{FUNCTION}">\n<parameter name="city">{CITY}</parameter>\n</invoke>'
+_FUNCTION: Final = f"<function={FUNCTION}>\n<parameter=city>\n{CITY}\n</parameter>\n</function>"
+
+
+def _v3_call(body: str) -> str:
+    return f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>{body}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+
+
+def _hunyuan_call(suffix: str) -> str:
+    return (
+        f"<tool_calls{suffix}>\n<tool_call{suffix}>{FUNCTION}<tool_sep{suffix}>\n<arg_key{suffix}>city</arg_key{suffix}>\n"
+        f"<arg_value{suffix}>{CITY}</arg_value{suffix}>\n</tool_call{suffix}>\n</tool_calls{suffix}>"
+    )
+
+
 CALLS: Final = {
     "deepseekv32": (
         f'<{_DSML}function_calls>\n<{_DSML}invoke name="{FUNCTION}">\n'
         f'<{_DSML}parameter name="city" string="true">{CITY}</{_DSML}parameter>\n'
         f"</{_DSML}invoke>\n</{_DSML}function_calls>"
     ),
-    "qwen3": f'<tool_call>\n{{"name": "{FUNCTION}", "arguments": {{"city": "{CITY}"}}}}\n</tool_call>',
-    "minimax": (
-        f'<minimax:tool_call>\n<invoke name="{FUNCTION}">\n<parameter name="city">{CITY}</parameter>\n'
-        "</invoke>\n</minimax:tool_call>"
-    ),
+    "qwen3": _JSON,
+    "minimax": f"<minimax:tool_call>\n{_INVOKE}\n</minimax:tool_call>",
     "minimax_m3": (
         f'{_M3}<tool_call>\n{_M3}<invoke name="{FUNCTION}">{_M3}<city>{CITY}{_M3}</city>{_M3}</invoke>\n'
         f"{_M3}</tool_call>"
     ),
     "gemma4": f'<|tool_call>call:{FUNCTION}{{city:<|"|>{CITY}<|"|>}}<tool_call|>',
+    "deepseek_r1": _v3_call(f"function<｜tool▁sep｜>{FUNCTION}\n```json\n{_ARGUMENTS}\n```"),
+    "deepseek_v3": _v3_call(f"{FUNCTION}<｜tool▁sep｜>{_ARGUMENTS}"),
+    "holo2": _v3_call(f"{FUNCTION}<｜tool▁sep｜>{_ARGUMENTS}"),
+    "ling3": _ARG_KEYS,
+    "poolside_v1": _ARG_KEYS,
+    "spark25": _ARG_KEYS.replace("\n", ""),
+    "kimi_k2": (
+        f"<|tool_calls_section_begin|><|tool_call_begin|>functions.{FUNCTION}:0<|tool_call_argument_begin|>"
+        f"{_ARGUMENTS}<|tool_call_end|><|tool_calls_section_end|>"
+    ),
+    "nemotron_nano_v2": f"<TOOLCALL>{_LISTED}</TOOLCALL>",
+    "step3": (
+        f'<｜tool_calls_begin｜>\n<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="{FUNCTION}">'
+        f'<steptml:parameter name="city">{CITY}</steptml:parameter></steptml:invoke><｜tool_call_end｜>\n'
+        "<｜tool_calls_end｜>"
+    ),
+    "seed_oss": f"<seed:tool_call>\n{_FUNCTION}\n</seed:tool_call>",
+    "minicpm5": f'<function name="{FUNCTION}"><param name="city">{CITY}</param></function>',
+    "interns1": f'<|action_start|> <|plugin|>\n{{"name": "{FUNCTION}", "parameters": {_ARGUMENTS}}}<|action_end|>',
+    "dots": f"<dots_function_call>\n{_INVOKE}\n</dots_function_call>",
+    "olmo3": f'<function_calls>\n{FUNCTION}(city="{CITY}")\n</function_calls>',
+    "ernie45": _JSON,
+    "reka": _JSON,
+    "kat_v1": _JSON,
+    "hunyuan_a13b": f"<tool_calls>{_LISTED}</tool_calls>",
+    "apriel": f"<tool_calls>{_LISTED}</tool_calls>",
+    "hunyuan": _hunyuan_call(""),
+    "k2_horizon": (
+        f"<ifm|tool_calls>\n<ifm|tool_call>{FUNCTION}\n<ifm|arg_key>city</ifm|arg_key>\n<ifm|arg_value>{CITY}"
+        "</ifm|arg_value>\n</ifm|tool_call>\n</ifm|tool_calls>"
+    ),
+    "plamo3": (
+        f"<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>{FUNCTION}"
+        "<|plamo:end_tool_name:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>"
+        f"{_ARGUMENTS}<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|>"
+        "<|plamo:end_tool_requests:plamo|>"
+    ),
+    "gigachat35": (
+        f'<｜GCML｜tool_calls>\n<｜GCML｜invoke name="{FUNCTION}">\n<｜GCML｜parameter name="city" string="true">{CITY}'
+        "</｜GCML｜parameter>\n</｜GCML｜invoke>\n</｜GCML｜tool_calls>"
+    ),
+    "iquest_q1": _ARG_KEYS.replace("tool_call>", "iquest_tool_call>"),
+    "lfm2": f'<|tool_call_start|>[{FUNCTION}(city="{CITY}")]<|tool_call_end|>',
+    "mistral": f"[TOOL_CALLS]{FUNCTION}[ARGS]{_ARGUMENTS}",
+    "cohere": (
+        f'<|START_ACTION|>[\n    {{"tool_call_id": "0", "tool_name": "{FUNCTION}", "parameters": {_ARGUMENTS}}}\n]'
+        "<|END_ACTION|>"
+    ),
+    "kimi_k3": (
+        f'<|open|>tools<|sep|><|open|>call tool="{FUNCTION}" index="1"<|sep|><|open|>argument key="city" type="string"'
+        f"<|sep|>{CITY}<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>"
+    ),
+    "inkling": f'<|content_invoke_tool_json|>{{"name": "{FUNCTION}", "args": {_ARGUMENTS}}}<|end_message|>',
+    "apertus": f'<|tools_prefix|>[{{"{FUNCTION}": {_ARGUMENTS}}}]<|tools_suffix|>',
+    "granite": f"<|tool_call|>{_LISTED}",
+    "granite33": f"<|tool_call|>{_LISTED}",
+    "solar": (
+        f"<|tool_calls|><|tool_call:begin|>c1<|tool_call:name|>{FUNCTION}<|tool_call:args|>{_ARGUMENTS}<|tool_call:end|>"
+        "<|calls|>"
+    ),
 }
-"""One call in the syntax of each marker family."""
+"""One call in the syntax of each marker family that writes any."""
 
 
 def _marker(family: Family, start: StartState, end: str) -> Iterator[Output]:

@@ -155,7 +155,7 @@ def _form(
 
 def _said(family: Family, text: str, mode: Mode) -> str:
     """Cut what is content out of a turn: after the thought, without the turn's end; blanks as SPEC section 5 has it."""
-    if family.grammar != "marker":
+    if family.channels:
         body = text.rpartition("<|message|>")[2]
         return next((body.removesuffix(end) for end in _TERMINATORS if body.endswith(end)), body)
     if mode.go_on == "content":
@@ -181,7 +181,7 @@ def _without_answer_markers(text: str, family: Family) -> str:
 
 
 def _recipient(family: Family) -> str:
-    return f"to=functions.{FUNCTION}" if family.grammar == "harmony" else f"to={FUNCTION}"
+    return f"to={FUNCTION}" if family.framed_calls else f"to=functions.{FUNCTION}"
 
 
 def _slice(family: Family, text: str, at: int) -> str:
@@ -189,7 +189,7 @@ def _slice(family: Family, text: str, at: int) -> str:
     begin = max(text.rfind("<|channel|>", 0, at), text.rfind("<|start|>", 0, at))
     if begin >= 0:
         return text[begin:]
-    return text if family.grammar == "harmony" else f"<|start|>{text}"
+    return f"<|start|>{text}" if family.framed_calls else text
 
 
 def _opened(prompt: str, family: Family) -> str:
@@ -202,7 +202,7 @@ _TERMINATORS: Final = ("<|return|>", "<|end|>", "<|call|>", "<|eot|>", "<|eom|>"
 
 def _ended(text: str, family: Family) -> str:
     """Cut off what the template writes after the turn's end: a newline, mostly."""
-    ends = family.end_of_sequence if family.grammar == "marker" else (*_TERMINATORS, *family.end_of_sequence)
+    ends = (*_TERMINATORS, *family.end_of_sequence) if family.channels else family.end_of_sequence
     last = max((text.rfind(end) + len(end) for end in ends if end in text), default=0)
     return text[:last] if last and not text[last:].strip() else text
 

@@ -2,7 +2,7 @@
 
 import importlib.util
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +110,15 @@ def control_ids(family: Family, tokenizer: Any) -> dict[str, int]:
 
 def missing_markers(family: Family, ids: Mapping[str, int]) -> list[str]:
     """List the markers that begin or end a block and have no id; see `without_ids` for what follows from it."""
-    return [marker for marker in family.boundaries if marker not in ids]
+    pieces = dict(family.parts)
+
+    def lacking(markers: Iterable[str]) -> list[str]:
+        return [m for m in markers if m not in ids and not any(piece in ids for piece in pieces.get(m, ()))]
+
+    if family.channels or not family.more_pairs:
+        return lacking(family.boundaries)
+    # A model writes one of the pairs; a checkpoint may have no token of the others.
+    return min((lacking(pair) for pair in family.pairs), key=len)
 
 
 def without_ids(family: Family, missing: Sequence[str]) -> tuple[bool, str, str]:

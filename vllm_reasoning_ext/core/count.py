@@ -67,7 +67,7 @@ class ReasoningTokenCounter:
         track = IdTrack(markers, make_plan(record, marker_ids), self._decode) if marker_ids else None
         self._lexer = Lexer(markers, self._grammar, track, only_real=only_real(record))
         # A marker that is no single token hides among ordinary ids: then every id has to be read.
-        self._skips = all(marker in marker_ids for marker in record.boundaries)
+        self._skips = not record.text_pairs and all(marker in marker_ids for marker in record.boundaries)
         self._waiting: deque[int] = deque()
         self._open: deque[list[int]] = deque()  # tokens read: characters not decided yet, 1 if any was reasoning
         self._done = 0

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 from vllm_reasoning_ext.core.builtin import SEVEN
 from vllm_reasoning_ext.core.more import MORE
 from vllm_reasoning_ext.core.record import Family, MarkerPair, Part, Shape, Tool
+from vllm_reasoning_ext.core.suffix import fitted
 
 __all__ = [
     "FAMILIES",
@@ -74,16 +75,18 @@ def resolve_family(family: str | Family, tokenizer: Any = None, chat_template: s
 
     Args:
         family: a record, a name, an alias, or `auto`.
-        tokenizer, chat_template: what `auto` goes by; the tokenizer's own template if none is given.
+        tokenizer, chat_template: what `auto` goes by; the tokenizer's own template if none is given. The tokenizer also
+            tells the suffix of a family whose checkpoints write one into their markers.
 
     Raises:
         ValueError: the name is unknown, or `auto` was given nothing to go by.
         SetupError: the chat template cannot be rendered, or nothing decides between several families.
     """
     if isinstance(family, Family):
-        return family
+        return fitted(family, tokenizer) if family.suffixes else family
     if family not in AUTO:
-        return get_family(family)
+        record = get_family(family)
+        return fitted(record, tokenizer) if record.suffixes else record
     if tokenizer is None and not chat_template:
         raise ValueError(
             "'auto' reads the family from a tokenizer or a chat template: give tokenizer= or chat_template=."
@@ -192,6 +195,42 @@ _INFERENCE: Final = (
     ((r"muse", r"glimmer"), "muse_glimmer"),
     ((r"deepseek", r"v4|v3\.2|v32"), "deepseekv32"),
     ((r"deepseek", r"r1|v3\.1|v31"), "qwen3"),
+    ((r"kimi[-_ ]?k3",), "kimi_k3"),
+    ((r"kimi[-_ ]?k2(?!.*instruct)",), "kimi_k2"),
+    ((r"kimi", r"k1\.5|vl.*think"), "kimi"),
+    ((r"seed[-_ ]?oss",), "seed_oss"),
+    ((r"magistral|ministral.*reasoning|mistral[-_ ](small[-_ ]4|medium[-_ ]3\.5)",), "mistral"),
+    ((r"command[-_ ]?(a|r7b)\b",), "cohere"),
+    ((r"nemotron.*nano", r"v2"), "nemotron_nano_v2"),
+    ((r"nemotron[-_ ]?3",), "qwen3"),
+    ((r"granite[-_ ]?3\.2",), "granite"),
+    ((r"granite[-_ ]?3\.3",), "granite33"),
+    ((r"granite[-_ ]?4\.2",), "qwen3"),
+    ((r"hunyuan.*a13b",), "hunyuan_a13b"),
+    ((r"\bhy[-_ ]?[34]\b|hunyuan[-_ ]?[34]\b",), "hunyuan"),
+    ((r"step[-_ ]?(3[.p][57]|5)\b",), "qwen3"),
+    ((r"step[-_ ]?3\b",), "step3"),
+    ((r"\bling[-_ ]?3",), "ling3"),
+    ((r"laguna",), "poolside_v1"),
+    ((r"olmo[-_ ]?3.*think",), "olmo3"),
+    ((r"ernie[-_ ]?4\.5.*think",), "ernie45"),
+    ((r"k2[-_ ]?horizon",), "k2_horizon"),
+    ((r"plamo[-_ ]?3",), "plamo3"),
+    ((r"gigachat[-_ ]?3\.5",), "gigachat35"),
+    ((r"iquest", r"q1"), "iquest_q1"),
+    ((r"reka[-_ ]?edge",), "reka"),
+    ((r"(^|/)spark[-_ ]?2\.5",), "spark25"),
+    ((r"minicpm[-_ ]?5",), "minicpm5"),
+    ((r"\bmimo[-_ ]|bielik.*v3|smollm3|baichuan[-_ ]?m2",), "qwen3"),
+    ((r"lfm2\.5",), "lfm2"),
+    ((r"rwkv",), "rwkv"),
+    ((r"\bkat[-_ ]?v1",), "kat_v1"),
+    ((r"inkling",), "inkling"),
+    ((r"apertus",), "apertus"),
+    ((r"apriel",), "apriel"),
+    ((r"solar[-_ ]?open",), "solar"),
+    ((r"holo2",), "holo2"),
+    ((r"intern[-_ ]?s1",), "interns1"),
     ((r"qwen[-_ ]?3",), "qwen3"),
     ((r"qwq",), "qwen3"),
     ((r"glm",), "qwen3"),

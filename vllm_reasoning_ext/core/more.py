@@ -51,6 +51,7 @@ def _suffixed(name: str, suffixes: tuple[str, ...], **fields: object) -> Family:
         more_pairs=tuple((f"<think{s}>", f"</think{s}>") for s in others),
         turn_openers=tuple(f"<｜hy_Assistant{s}｜>" for s in suffixes),
         more_tools=tuple(map(tool, suffixes)),
+        suffixes=suffixes,
         end_of_sequence=tuple(f"<｜hy_eos{s}｜>" for s in suffixes),
         **fields,
     )
@@ -214,7 +215,13 @@ MORE: Final = (
         tool_marker="<ifm|tool_calls>",
         call_shapes=((_BLANKS, "<ifm|tool_call>"),),
         tool_closers=("</ifm|tool_calls>",),
-        more_tools=(Tool("<ifm|tool_call>", _JSON, ("</ifm|tool_call>",)),),
+        more_tools=(
+            Tool(
+                "<ifm|tool_call>",
+                (*_JSON, (_BLANKS, _NAME, _BLANKS, "<ifm|arg_key>"), (_BLANKS, _NAME, _BLANKS, "</ifm|tool_call>")),
+                ("</ifm|tool_call>",),
+            ),
+        ),
     ),
     _marked(
         "plamo3",
@@ -223,7 +230,7 @@ MORE: Final = (
         always_open=True,
         control_markers=True,
         tool_marker="<|plamo:begin_tool_requests:plamo|>",
-        call_shapes=((_BLANKS, "<|plamo:begin_tool_request:plamo|>"), *_LIST, *_JSON),
+        call_shapes=((_BLANKS, "<|plamo:begin_tool_request:plamo|>"),),
         tool_closers=("<|plamo:end_tool_requests:plamo|>",),
         parts=tuple(
             (f"<|plamo:{word}:plamo|>", (f"<|plamo:{word.partition('_')[0]}_", ":plamo|>"))
@@ -284,9 +291,7 @@ MORE: Final = (
         # that there is none.
         more_pairs=(("<judge>", "</judge>"), ("<think_on>", "</think>"), ("<think_on>", "<think_off>")),
         answer=(("<answer>", "</answer>"),),
-        tool_marker="",
-        call_shapes=(),
-        tool_closers=(),
+        call_shapes=_JSON,
     ),
     _marked(
         "mistral",

@@ -76,6 +76,8 @@ class Family:
         more_tools: further ones.
         control_markers: the markers are control tokens, never shown when real; an opener counts in the answer too.
         further_markers: control tokens that have no job in the output but are never shown (a message's opener).
+        suffixes: what checkpoints are known to write into every marker (`:opensource` in `<think:opensource>`); the
+            record has each marker once for each, and a vocabulary tells which one its checkpoint writes.
         parts: of a marker that is several tokens, those of its pieces that are control tokens.
         end_of_sequence: texts that are no output when they stand at the very end.
         required: control tokens without which the family cannot be told apart (channel grammars).
@@ -102,6 +104,7 @@ class Family:
     more_tools: tuple[Tool, ...] = ()
     control_markers: bool = False
     further_markers: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()
     parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
     end_of_sequence: tuple[str, ...] = ()
     required: tuple[str, ...] = ()

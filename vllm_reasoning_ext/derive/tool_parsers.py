@@ -12,21 +12,30 @@ class ToolParsers(NamedTuple):
     sglang: tuple[str, ...]
 
 
-_NONE: Final = ToolParsers((), ())
+NONE: Final = ToolParsers((), ())
+HERMES: Final = ToolParsers(("hermes",), ("qwen25", "qwen", "hermes"))
+QWEN_XML: Final = ToolParsers(("qwen3_xml", "qwen3_coder"), ("qwen3_coder",))
+GLM47: Final = ToolParsers(("glm47", "glm45"), ("glm47", "glm45"))
+GLM45: Final = ToolParsers(("glm45",), ("glm45", "glm"))
+DSML: Final = ToolParsers(("deepseek_v32",), ("deepseekv32",))
+# SGLang refuses to start with its own V4 tool parser beside a reasoning parser that is not its own.
+DSML_V4: Final = ToolParsers(("deepseek_v4",), ())
+DSML_V41: Final = ToolParsers(("deepseek_v41",), ())
+R1: Final = ToolParsers(("deepseek_v3",), ("deepseekv3",))
+V31: Final = ToolParsers(("deepseek_v31",), ("deepseekv31",))
 
 # Tool marker, and a literal that the call's beginning holds, "" for any.
 _BY_FORM: Final[tuple[tuple[str, str, ToolParsers], ...]] = (
-    ("<tool_call>", "<function=", ToolParsers(("qwen3_xml", "qwen3_coder"), ("qwen3_coder",))),
-    ("<tool_call>", "<arg_key>", ToolParsers(("glm47", "glm45"), ("glm47", "glm45"))),
-    ("<tool_call>", "{", ToolParsers(("hermes",), ("qwen25", "qwen", "hermes"))),
+    ("<tool_call>", "<function=", QWEN_XML),
+    ("<tool_call>", "<arg_key>", GLM47),
+    ("<tool_call>", "{", HERMES),
     ("<minimax:tool_call>", "", ToolParsers(("minimax_m2",), ("minimax-m2",))),
     ("]<]minimax[>[<tool_call>", "", ToolParsers(("minimax_m3",), ("minimax-m3",))),
-    ("<｜DSML｜function_calls>", "", ToolParsers(("deepseek_v32",), ("deepseekv32",))),
-    # SGLang refuses to start with its own V4 tool parser beside a reasoning parser that is not its own.
-    ("<｜DSML｜tool_calls>", "", ToolParsers(("deepseek_v4",), ())),
-    ("<｜DSML｜", "", ToolParsers(("deepseek_v32",), ("deepseekv32",))),
-    ("<｜tool▁calls▁begin｜>", "function<｜tool▁sep｜>", ToolParsers(("deepseek_v3",), ("deepseekv3",))),
-    ("<｜tool▁calls▁begin｜>", "<｜tool▁sep｜>", ToolParsers(("deepseek_v31",), ("deepseekv31",))),
+    ("<｜DSML｜function_calls>", "", DSML),
+    ("<｜DSML｜tool_calls>", "", DSML_V4),
+    ("<｜DSML｜", "", DSML),
+    ("<｜tool▁calls▁begin｜>", "function<｜tool▁sep｜>", R1),
+    ("<｜tool▁calls▁begin｜>", "<｜tool▁sep｜>", V31),
     ("<|tool_calls_section_begin|>", "", ToolParsers(("kimi_k2",), ("kimi_k2",))),
     ("<|open|>tools<|sep|>", "", ToolParsers(("kimi_k3",), ("kimi_k3",))),
     ("<seed:tool_call>", "", ToolParsers(("seed_oss",), ())),
@@ -40,9 +49,12 @@ _BY_FORM: Final[tuple[tuple[str, str, ToolParsers], ...]] = (
 _BY_FAMILY: Final = {
     "gpt_oss": ToolParsers(("openai",), ("gpt-oss",)),
     "muse_glimmer": ToolParsers(("muse_glimmer",), ("muse",)),
+    # What these models write as their template says it; R1's distills, its base models' form.
+    "deepseek_r1": R1,
     "ling3": ToolParsers(("ling3",), ("ling3",)),
     "poolside_v1": ToolParsers(("poolside_v1",), ("poolside_v1",)),
     "spark25": ToolParsers(("glm47", "glm45"), ("spark25",)),
+    "ernie45": ToolParsers(("ernie45",), ("qwen25", "qwen", "hermes")),
     "hunyuan": ToolParsers(("hy_v3",), ("hunyuan",)),
     "hunyuan_a13b": ToolParsers(("hunyuan_a13b",), ()),
     "step3": ToolParsers(("step3",), ("step3",)),
@@ -55,9 +67,30 @@ _BY_FAMILY: Final = {
     "iquest_q1": ToolParsers((), ("iquest_q1",)),
     "inkling": ToolParsers(("inkling",), ("inkling",)),
     "granite": ToolParsers(("granite",), ()),
+    "granite33": ToolParsers(("granite",), ()),
 }
 
 _COHERE: Final = "<|START_ACTION|>"
+
+
+_BY_MODEL: Final = {
+    "qwen3": (("JSON", HERMES), ("`<function=`", QWEN_XML), ("`<arg_key>`", GLM47), ("DeepSeek R1", R1), ("V3.1", V31)),
+    "deepseekv32": (("V3.2", DSML), ("V4", DSML_V4), ("V4.1", DSML_V41)),
+    "cohere": (
+        ("third generation", ToolParsers(("cohere_command3",), ("cohere_command4",))),
+        ("fourth", ToolParsers(("cohere_command4",), ("cohere_command4",))),
+    ),
+    "hunyuan": (
+        ("Hunyuan 3", ToolParsers(("hy_v3",), ("hunyuan",))),
+        ("Hunyuan 4", ToolParsers(("hy_v4",), ("hunyuan",))),
+    ),
+}
+"""Families whose models write calls in several forms: what tells them, and who reads them."""
+
+
+def tool_parsers_by_model(family: Family) -> tuple[tuple[str, ToolParsers], ...]:
+    """List a family's tool-call parsers with what tells which to take; "" where all its models write calls alike."""
+    return _BY_MODEL.get(family.name) or (("", tool_parsers(family)),)
 
 
 def tool_parsers(family: Family, written: Family | None = None) -> ToolParsers:
@@ -76,7 +109,7 @@ def tool_parsers(family: Family, written: Family | None = None) -> ToolParsers:
         third = any("RESPONSE" in opener for opener, _ in form.answer) and written is not None
         return ToolParsers(("cohere_command3",) if third else ("cohere_command4",), ("cohere_command4",))
     found = [row for tool in form.tools for row in _BY_FORM if _fits(tool, row[0], row[1])]
-    return found[0][2] if found else _NONE
+    return found[0][2] if found else NONE
 
 
 def _fits(tool: Tool, marker: str, literal: str) -> bool:
