@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from vllm_reasoning_ext.cli import checks, paint
+from vllm_reasoning_ext.cli import auto, checks, paint
 from vllm_reasoning_ext.cli.checks import Finding, guarded
 from vllm_reasoning_ext.cli.infer import serve_commands
 from vllm_reasoning_ext.cli.inputs import check_family
@@ -57,7 +57,10 @@ def command(
     """
     directory = model_directory(model, "--model") if model else None
     findings: list[Finding] = []
-    name = check_family(family) if family else None
+    if auto.asked(family) and directory is None:
+        raise SetupError(auto.NOTHING, "--family auto", "add --model DIR, or name the family")
+    # With a model at hand the family is read from it anyway.
+    name = check_family(family) if family and not auto.asked(family) else None
     findings += guarded("package", checks.check_package)
     if directory is not None:
         if directory != Path(model).expanduser():

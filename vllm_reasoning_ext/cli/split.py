@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
-from vllm_reasoning_ext.cli import paint
+from vllm_reasoning_ext.cli import auto, paint
 from vllm_reasoning_ext.cli.explain import Note, Recorder, as_json, closes_unopened, explain
 from vllm_reasoning_ext.cli.inputs import check_family, one_of, read_text
 from vllm_reasoning_ext.cli.models import model_files
@@ -17,6 +17,7 @@ from vllm_reasoning_ext.cli.output import read_output
 from vllm_reasoning_ext.conformance.runner import Fed
 from vllm_reasoning_ext.conformance.tokenizers import load_tokenizer
 from vllm_reasoning_ext.core.events import Event
+from vllm_reasoning_ext.core.families import Family
 from vllm_reasoning_ext.core.grammar.tags import parse_tags
 from vllm_reasoning_ext.core.reading.ids import marker_ids
 from vllm_reasoning_ext.core.splitter import Splitter
@@ -84,7 +85,8 @@ def command(
     ] = False,
 ) -> None:
     """Split a model's output into reasoning, answer and tool calls, and show the split."""
-    name = check_family(family, inline=True)
+    automatic = auto.asked(family)
+    name: str | Family = family if automatic else check_family(family, inline=True)
     values = {
         "floor": one_of("--floor", floor, get_args(Floor)),
         "where": one_of("--where", where, get_args(Where)),
@@ -92,6 +94,10 @@ def command(
     }
     reason = one_of("--finish-reason", finish_reason, REASONS) if finish_reason else None
     loaded = load_tokenizer(model_files(tokenizer, "--tokenizer")) if tokenizer else None
+    chosen = auto.choose_family("add --tokenizer DIR, or name the family", loaded) if automatic else None
+    if chosen is not None:
+        name = chosen.family
+        _show_chosen(chosen)
     given = read_output(file, ids, loaded, chunks)
     rendered = read_text(prompt) if prompt else None
     try:
@@ -111,7 +117,7 @@ def command(
     recorder = Recorder(splitter)
     recorder.run(given.deltas, reason, _print_event if as_lines else None)
     known = marker_ids(name, loaded) if loaded is not None and name != "inline" else None
-    notes = [*explain(recorder, known), *given.notes] if why else []
+    notes = [*explain(recorder, known, None if chosen is None else chosen.family), *given.notes] if why else []
     notes.sort(key=lambda note: note.at)
     if as_lines:
         document = _document(recorder, given.deltas, rendered, notes if why else None)
@@ -133,6 +139,13 @@ def command(
             paint.console(stderr=True), ("WRONG: the events do not join to the output; please report it", "fail")
         )
     raise typer.Exit(1 if lost else 0)
+
+
+def _show_chosen(chosen: auto.Chosen) -> None:
+    err = paint.console(stderr=True)
+    paint.line(err, ("auto: ", "info"), paint.visible(f"{chosen.family.name}, because {chosen.reason}"))
+    for warning in chosen.warnings:
+        paint.line(err, ("warning: ", "warn"), paint.visible(warning))
 
 
 _LONG: Final = ("events", "reasoning", "content")
