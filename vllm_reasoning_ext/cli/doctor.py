@@ -51,8 +51,8 @@ def command(
 ) -> None:
     """Check the installation, the engines, a model's markers and its chat template.
 
-    What is checked: the package and how engines find it; whether our class answers to the parser names in each
-    installed engine; variables that hide plugins; the ids of the markers; the template's start state in every
+    What is checked: the package and how engines find it; whether its class answers to the parser names in
+    each installed engine; variables that hide plugins; the ids of the markers; the template's start state in every
     mode; a canned split.
     """
     directory = model_directory(model, "--model") if model else None
