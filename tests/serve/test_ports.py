@@ -63,9 +63,9 @@ def test_a_server_that_ends_for_another_reason_is_started_once(tmp_path: Path) -
 
 
 def test_a_reserved_port_is_no_other_process_s_before_anything_listens_there() -> None:
-    held = reserve(9400, 9449)
+    held = reserve(19400, 19449)
     try:
-        code = "from vllm_reasoning_ext.demo.ports import reserve; print(reserve(9400, 9449).number)"
+        code = "from vllm_reasoning_ext.demo.ports import reserve; print(reserve(19400, 19449).number)"
         other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         assert int(other) != held.number
     finally:
