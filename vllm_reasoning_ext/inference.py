@@ -2,10 +2,13 @@
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from vllm_reasoning_ext.core.families import infer_by_name
+from vllm_reasoning_ext.core.families import AUTO, infer_by_name
+from vllm_reasoning_ext.derive.choice import choose
+from vllm_reasoning_ext.errors import SetupError
 
 
 class Inference(NamedTuple):
@@ -88,7 +91,8 @@ def infer_with_reason(model: str | Path) -> Inference:
     notes: list[str] = []
     template, where = _chat_template(path, notes)
     config = _read_json(path / "config.json", notes)
-    found = _by_template(template, where) or _by_vocabulary(path) or _by_config(path, config)
+    rendered = _by_rendering(template, where, config, path.name)
+    found = rendered or _by_template(template, where) or _by_vocabulary(path) or _by_config(path, config)
     if found is not None:
         silent = template and found.family is not None and not _THINKS.search(template)
         return found._replace(notes=(*notes, NO_THOUGHT) if silent and not _shows(template) else tuple(notes))
@@ -118,6 +122,18 @@ def _by_name(name: str) -> Inference:
 
 def _shows(template: str) -> str | None:
     return next((family for family, marks in _TEMPLATE_MARKS if all(mark in template for mark in marks)), None)
+
+
+def _by_rendering(template: str, where: str, config: Mapping[str, Any], name: str) -> Inference | None:
+    """Ask what `auto` would: the template is rendered; None where that shows nothing, or jinja2 is not there."""
+    try:
+        choice = choose(template, None, config, name) if template else None
+    except SetupError:
+        return None
+    if choice is None or choice.family is None or choice.derivation is None or choice.derivation.family is None:
+        return None
+    known = choice.family.name if choice.derivation.builtin else AUTO[0]
+    return Inference(known, f"{where}: {choice.reason}")
 
 
 def _by_template(template: str, where: str) -> Inference | None:

@@ -21,7 +21,7 @@ from tests.cli.drive import run
 from tests.cli.help_blocks import BLOCK, block, help_text, pages
 from tests.support.byte_tokenizer import byte_tokenizer
 from vllm_reasoning_ext import FAMILIES, __version__
-from vllm_reasoning_ext.cli import checks, doctor, infer
+from vllm_reasoning_ext.cli import checks, doctor, infer, main
 from vllm_reasoning_ext.cli import installed_engine as probe
 from vllm_reasoning_ext.cli.installed_engine import Engine
 from vllm_reasoning_ext.conformance.conform import Kit
@@ -32,7 +32,7 @@ from vllm_reasoning_ext.engines.names import parser_names
 
 Capture = pytest.CaptureFixture[str]
 
-COMMANDS = ["split", "infer", "doctor", "conform", "template", "proxy", "families", "version"]
+COMMANDS = list(main.COMMANDS)
 
 OURS = {name: f"vllm_reasoning_ext.engines.vllm.parser.{family}" for name, family, _ in parser_names()}
 VLLM = Engine("vllm", True, "0.33.0", OURS, ("hermes", "qwen3_xml", "glm45", "glm47", "openai", "muse_glimmer"))

@@ -41,15 +41,17 @@ class Serving(SimpleNamespace):
 
 
 def parser_for(output: Output, **options: Any) -> ReasoningParser:
-    """Build the parser of a request, through the hooks that bind its prompt."""
+    """Build the parser of a request, through the hooks that bind its prompt; `name` where it is not the family's."""
+    name = options.pop("name", name_of(output.family))
     serving = Serving(output.family)
+    serving.reasoning_parser = name
     request = options.pop("request", None) or SimpleNamespace(chat_template_kwargs=None)
     offers = output.cities or options.get("tool_call_parser_active")
     request.tools, request.tool_choice = TOOLS if offers else None, "auto"
     generate = SimpleNamespace(text=None, input_ids=prompt_ids(output), require_reasoning=None)
     sglang_hooks.after_convert((generate, request), serving)
     tokenizer = serving.tokenizer_manager.tokenizer
-    parser = ReasoningParser(name_of(output.family), request=request, tokenizer=tokenizer, **options)
+    parser = ReasoningParser(name, request=request, tokenizer=tokenizer, **options)
     sglang_hooks.after_parser_init(None, parser, request=request)
     assert parser.detector._facts is not None
     return parser

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.live.conftest import Scripted
-from tests.support.more_outputs import TOOL_PARSERS, reasoning_tokens
+from tests.support.more_outputs import SERVED_BY_AUTO, TOOL_PARSERS, reasoning_tokens
 from tests.support.patience import LOCAL_SECONDS
 from vllm_reasoning_ext.demo.chat_reply import from_body, from_events, wanted
 from vllm_reasoning_ext.demo.outputs import Output
@@ -16,7 +16,8 @@ CHAT: Final = "/v1/chat/completions"
 
 def flags(family: str) -> tuple[str, ...]:
     """Give the server flags of a family."""
-    return "--reasoning-parser", family, "--tool-call-parser", TOOL_PARSERS[family], "--enable-auto-tool-choice"
+    parser = "auto" if family in SERVED_BY_AUTO else family
+    return "--reasoning-parser", parser, "--tool-call-parser", TOOL_PARSERS[family], "--enable-auto-tool-choice"
 
 
 def check(scripted: Scripted, output: Output, step: int) -> None:

@@ -13,7 +13,8 @@ from vllm_reasoning_ext.demo.chat_reply import from_body, from_events
 
 pytestmark = [pytest.mark.vllm, pytest.mark.live]
 
-FLAGS = ("--reasoning-parser", "gpt_oss", "--tool-call-parser", "openai", "--enable-auto-tool-choice")
+TOOLS = ("--tool-call-parser", "openai", "--enable-auto-tool-choice")
+FLAGS = ("--reasoning-parser", "gpt_oss", *TOOLS)
 CHAT = "/v1/chat/completions"
 
 
@@ -24,7 +25,8 @@ ENGINE = ("--load-format", "dummy")
 @pytest.fixture(scope="module", params=["scripted core", "CPU engine"])
 def served(request: pytest.FixtureRequest, start_vllm: Start) -> Scripted:
     engine = request.param == "CPU engine"
-    return start_vllm("gpt_oss", *FLAGS, *(ENGINE if engine else ()), engine=engine)
+    flags = (*FLAGS, *ENGINE) if engine else ("--reasoning-parser", "auto", *TOOLS)
+    return start_vllm("gpt_oss", *flags, engine=engine)
 
 
 @pytest.fixture(scope="module")

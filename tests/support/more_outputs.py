@@ -337,6 +337,9 @@ ALL_OUTPUTS: Final[tuple[Output, ...]] = (
 )
 """Every output there is; a family that the shared table has by now comes from there."""
 
+SERVED_BY_AUTO: Final = ("deepseekv32", "gemma4", "minimax")
+"""Families that the live tests serve by `--reasoning-parser auto`, the others by their names: a reply is the same."""
+
 TOOL_PARSERS: Final = {
     "deepseekv32": "deepseek_v32",
     "gemma4": "gemma4",

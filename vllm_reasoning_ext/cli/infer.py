@@ -13,6 +13,7 @@ from vllm_reasoning_ext.cli.models import find_model
 from vllm_reasoning_ext.cli.tool_parsers import tool_parser
 from vllm_reasoning_ext.conformance.render import read_model_template
 from vllm_reasoning_ext.core.families import FAMILIES
+from vllm_reasoning_ext.engines.names import served_name
 from vllm_reasoning_ext.inference import Inference, infer_with_reason, model_type
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def serve_commands(
         engine -> the command, the tool-call parser in it (None for none, and why) and where that was looked up.
     """
     template = read_model_template(directory)[0] if directory is not None else ""
+    parser_name = served_name(family)
     name = directory.resolve().name if directory is not None and Path(model).is_dir() else model
     if directory is not None:
         name += f" {model_type(directory)}"
@@ -99,10 +101,10 @@ def serve_commands(
         known: Collection[str] | None = engine.tools or None
         parser, why = tool_parser(engine.name, family, name, template, known)
         if engine.name == "vllm":
-            command = f"vllm serve {quoted} --reasoning-parser {family}"
+            command = f"vllm serve {quoted} --reasoning-parser {parser_name}"
             tools = f" --enable-auto-tool-choice --tool-call-parser {parser}"
         else:
-            command = f"python -m sglang.launch_server --model-path {quoted} --reasoning-parser {family}"
+            command = f"python -m sglang.launch_server --model-path {quoted} --reasoning-parser {parser_name}"
             tools = f" --tool-call-parser {parser}"
         found[engine.name] = {
             "command": command + (tools if parser else ""),

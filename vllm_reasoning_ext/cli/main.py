@@ -1,5 +1,6 @@
 """The command line's root: the commands, the help that teaches, and the exit codes."""
 
+import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -34,6 +35,7 @@ COMMANDS: Final = {
     "split": "Show how an output is split, and why.",
     "infer": "Tell a model's family; print the serve commands.",
     "doctor": "Check installation, engines, model and template.",
+    "derive": "Read a family's record from a chat template.",
     "conform": "Check a chat template against a family's parser.",
     "template": "Print the path of a packaged chat template.",
     "proxy": "Move tags of a server's replies into their fields.",
@@ -41,6 +43,18 @@ COMMANDS: Final = {
     "version": "Print the package's version.",
 }
 """Each command, in the module of its name, and its line in the help."""
+
+WITHOUT_FAMILIES: Final = ("template", "version")
+
+FAMILY_FILE: Final = Annotated[
+    str,
+    typer.Option(
+        "--family-file",
+        metavar="FILE",
+        envvar="VLLM_REASONING_EXT_FAMILY_FILE",
+        help="A family of your own: its record as JSON, as `derive --json` writes it.",
+    ),
+]
 
 COMPLETION: Final = "_VLLM_REASONING_EXT_COMPLETE"
 """Set by the shell when it asks for completions, with the words so far in one of these:"""
@@ -108,7 +122,25 @@ def make_app(command: str) -> typer.Typer:
 
 def _loaded(name: str) -> tuple[Callable[..., Any], str | None]:
     module = import_module(f"vllm_reasoning_ext.cli.{name}")
-    return module.command, getattr(module, "EPILOG", None)
+    run = module.command if name in WITHOUT_FAMILIES else with_family_file(module.command)
+    return run, getattr(module, "EPILOG", None)
+
+
+def with_family_file(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the option that adds a family of the user's own; every command that knows families has it."""
+
+    def command(*, family_file: str, **given: Any) -> Any:
+        if family_file:
+            from vllm_reasoning_ext.derive.record_file import register_files
+
+            register_files(family_file)
+        return run(**given)
+
+    signature = inspect.signature(run)
+    added = inspect.Parameter("family_file", inspect.Parameter.KEYWORD_ONLY, default="", annotation=FAMILY_FILE)
+    command.__signature__ = signature.replace(parameters=[*signature.parameters.values(), added])  # type: ignore[attr-defined]
+    command.__doc__ = run.__doc__
+    return command
 
 
 def _listed() -> None:

@@ -1,11 +1,12 @@
 """A family record as a file, and as Python: written, read back, and refused by field (SPEC 5.5, `--family-file`)."""
 
 import json
+import os
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from vllm_reasoning_ext.core.families import check_record
+from vllm_reasoning_ext.core.families import check_record, register_family
 from vllm_reasoning_ext.core.record import BLANKS, ID, NAME, ONE_SPACE, QUOTED_NAME, TEXT, WORD, Family, Part, Tool
 from vllm_reasoning_ext.errors import SetupError
 
@@ -17,8 +18,12 @@ _PAIRS: Final = ("more_pairs", "text_pairs", "answer")
 
 def to_json(family: Family) -> str:
     """Write a record as JSON: every field that differs from its default, parts of shapes as `{"part": "blanks"}`."""
-    shown = {field.name: _plain(getattr(family, field.name)) for field in fields(Family) if _told(family, field)}
-    return json.dumps(shown, ensure_ascii=False, indent=2) + "\n"
+    return json.dumps(as_fields(family), ensure_ascii=False, indent=2) + "\n"
+
+
+def as_fields(family: Family) -> dict[str, Any]:
+    """Write a record as values that JSON has, as `to_json` does."""
+    return {field.name: _plain(getattr(family, field.name)) for field in fields(Family) if _told(family, field)}
 
 
 def to_python(family: Family) -> str:
@@ -84,6 +89,29 @@ def read_record(path: str | Path) -> Family:
             f"cannot read the record: {error}", str(path), "give a JSON file with a family record"
         ) from error
     return from_json(text, str(path))
+
+
+FAMILY_FILE: Final = "VLLM_REASONING_EXT_FAMILY_FILE"
+"""Environment variable: record files to register, separated as in PATH."""
+
+
+def register_files(paths: str) -> list[Family]:
+    """Register the records of files, for instance those that `FAMILY_FILE` names.
+
+    Args:
+        paths: one path, or several separated as in PATH.
+
+    Raises:
+        SetupError: a file cannot be read, holds no valid record, or a record whose name is taken.
+    """
+    found = []
+    for path in filter(None, paths.split(os.pathsep)):
+        record = read_record(path)
+        try:
+            found.append(register_family(record))
+        except ValueError as error:
+            raise SetupError(str(error).removesuffix("."), path, "give the record another name") from error
+    return found
 
 
 def _told(family: Family, field: Any) -> bool:

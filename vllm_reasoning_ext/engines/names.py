@@ -46,6 +46,11 @@ def parser_names() -> Iterator[ParserName]:
         yield ParserName(name, AUTO[0], True)
 
 
+def served_name(family: str) -> str:
+    """Give the parser name by which every engine serves a family with this package."""
+    return f"{family}_ext" if family in _BUILT_IN and family not in _SEVEN else family
+
+
 def kept_names() -> frozenset[str]:
     """Read which parsers the operator keeps as the engine's own; `all` is among them if so asked."""
     return frozenset(filter(None, (part.strip() for part in os.environ.get(KEEP_BUILTIN, "").split(","))))

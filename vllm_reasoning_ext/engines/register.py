@@ -6,9 +6,12 @@ imported when somebody chooses it.
 """
 
 import importlib.util
+import logging
+import os
 from typing import Any, Final
 
 from vllm_reasoning_ext._version import __version__
+from vllm_reasoning_ext.derive.record_file import FAMILY_FILE, register_files
 from vllm_reasoning_ext.engines.logs import sglang_log, vllm_log
 from vllm_reasoning_ext.engines.names import (
     KEEP_BUILTIN,
@@ -18,6 +21,7 @@ from vllm_reasoning_ext.engines.names import (
     parser_names,
     unknown_kept,
 )
+from vllm_reasoning_ext.errors import SetupError
 
 VLLM_ADAPTER: Final = "vllm_reasoning_ext.engines.vllm.parser"
 VLLM_HARMONY: Final = "vllm_reasoning_ext.engines.vllm.harmony"
@@ -35,6 +39,7 @@ def register_vllm() -> None:
     try:
         from vllm.reasoning import ReasoningParserManager as Manager
 
+        _own_families(vllm_log)
         builtin = {*Manager.reasoning_parsers, *getattr(Manager, "lazy_parsers", {})}
         replaced = [name.name for name in parser_names() if _bind(Manager, name)]
     except Exception as error:  # an unknown vLLM must still serve, without us
@@ -52,6 +57,14 @@ def register_vllm() -> None:
             KEEP_BUILTIN,
             ",".join(replaced),
         )
+
+
+def _own_families(log: logging.Logger) -> None:
+    """Register the operator's record files; one that cannot be used costs its own name, and an ERROR says so."""
+    try:
+        register_files(os.environ.get(FAMILY_FILE, ""))
+    except SetupError as error:
+        log.error("%s: %s", FAMILY_FILE, error)  # noqa: TRY400 - the message says all there is
 
 
 def _bind(manager: Any, parser: ParserName) -> bool:
@@ -79,6 +92,7 @@ def register_sglang() -> None:
     try:
         from vllm_reasoning_ext.engines.sglang.register import register
 
+        _own_families(sglang_log)
         register()
     except Exception as error:  # an unknown SGLang must still serve, without us
         sglang_log.warning("vllm-reasoning-ext %s is not active: %r", __version__, error)

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from tests.live.sglang.server import Server, running
+from tests.support.more_outputs import SERVED_BY_AUTO
 from vllm_reasoning_ext.demo.tiny_model import build_model
 
 collect_ignore_glob = [] if importlib.util.find_spec("sglang") else ["test_*"]
@@ -52,7 +53,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def arguments(family: str, tool_parser: str | None) -> list[str]:
     """Build the arguments of a served family."""
-    parsers = ["--reasoning-parser", family, *(["--tool-call-parser", tool_parser] if tool_parser else [])]
+    parser = "auto" if family in SERVED_BY_AUTO else family
+    parsers = ["--reasoning-parser", parser, *(["--tool-call-parser", tool_parser] if tool_parser else [])]
     return [*parsers, "--chat-template", str(TEMPLATES / f"{family}.jinja")]
 
 
