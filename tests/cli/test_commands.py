@@ -21,7 +21,7 @@ from tests.cli.drive import run
 from tests.cli.help_blocks import BLOCK, block, help_text, pages
 from tests.support.byte_tokenizer import byte_tokenizer
 from vllm_reasoning_ext import FAMILIES, __version__
-from vllm_reasoning_ext.cli import checks, doctor, infer
+from vllm_reasoning_ext.cli import checks, doctor, infer, main
 from vllm_reasoning_ext.cli import installed_engine as probe
 from vllm_reasoning_ext.cli.installed_engine import Engine
 from vllm_reasoning_ext.conformance.conform import Kit
@@ -32,7 +32,7 @@ from vllm_reasoning_ext.engines.names import parser_names
 
 Capture = pytest.CaptureFixture[str]
 
-COMMANDS = ["split", "infer", "doctor", "derive", "conform", "template", "proxy", "families", "version"]
+COMMANDS = list(main.COMMANDS)
 
 OURS = {name: f"vllm_reasoning_ext.engines.vllm.parser.{family}" for name, family, _ in parser_names()}
 VLLM = Engine("vllm", True, "0.33.0", OURS, ("hermes", "qwen3_xml", "glm45", "glm47", "openai", "muse_glimmer"))
@@ -442,8 +442,8 @@ def test_doctor_of_a_model(capfd: Capture, engines: dict[str, Engine], models: P
     assert document["ok"] is True
     assert document["family"] == family
     said = {(f["subject"], f["status"]): f["text"] for f in document["findings"]}
-    assert f"our class answers to {family}" in said["vllm", "ok"]
-    assert f"our class answers to {family}" in said["sglang", "ok"]
+    assert f"this package's class answers to {family}" in said["vllm", "ok"]
+    assert f"this package's class answers to {family}" in said["sglang", "ok"]
     marker, number = {"qwen3": ("</think>", 151668), "muse_glimmer": ("<|message|>", 200023)}[family]
     assert f"{marker} {number}" in said["markers", "ok"]
     assert "as it must be" in said["split", "ok"]
@@ -466,11 +466,11 @@ def _findings(capfd: Capture, *arguments: str) -> tuple[int, list[tuple[str, str
         (VLLM, {"VLLM_PLUGINS": "other"}, "VLLM_PLUGINS=other hides this package", "VLLM_PLUGINS=other,reasoning_ext"),
         (VLLM, {"VLLM_PLUGINS": ""}, "VLLM_PLUGINS= hides this package", "VLLM_PLUGINS=reasoning_ext"),
         (SGLANG, {"SGLANG_PLUGINS": "none"}, "SGLANG_PLUGINS=none hides", "unset SGLANG_PLUGINS"),
-        (VLLM._replace(parsers={}), {}, "knows none of our parsers", "pip show vllm-reasoning-ext"),
+        (VLLM._replace(parsers={}), {}, "knows none of this package's parsers", "pip show vllm-reasoning-ext"),
         (
             VLLM._replace(parsers={"qwen3": "vllm.Own"}),
             {},
-            "knows none of our parsers; its own answer to qwen3",
+            "knows none of this package's parsers; its own answer to qwen3",
             "unset VLLM_PLUGINS",
         ),
         (

@@ -393,6 +393,7 @@ def test_chunk_edges_are_drawn(capfd: Capture, tmp_path: Path) -> None:
         ),
         (["{reply}", "--family", "qwen3", "--finish-reason", "lenght"], "cannot be 'lenght'", "did you mean length?"),
         (["{reply}", "--family", "qwen3", "--unclosed", "drop"], "--unclosed cannot be", "reasoning, content"),
+        (["{reply}", "--family", "deepseek_v32"], "an engine's tool-call parser", "--family deepseekv32"),
         (["{reply}", "--family", "deepseek_v31"], "the family that serves it is deepseek_v3", "--family deepseek_v3"),
         (["{reply}", "--family", "muse"], "in SGLang those of Muse Glimmer; the latter are muse_glimmer", "choose one"),
         (["{reply}", "--family", "Qwen/Qwen3-8B"], "is the name of a model, not of a family", "--family qwen3"),

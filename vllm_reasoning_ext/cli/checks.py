@@ -61,11 +61,13 @@ def check_filters(engines: list[Engine]) -> Iterator[Finding]:
             )
     kept = os.environ.get(KEEP_BUILTIN)
     if kept:
-        yield Finding("filters", "info", f"{KEEP_BUILTIN}={kept}: the engine's own parsers stay; ours are <name>_ext")
+        yield Finding(
+            "filters", "info", f"{KEEP_BUILTIN}={kept}: the engine's own parsers stay; this package's are <name>_ext"
+        )
 
 
 def check_engine(engine: Engine, family: str | None) -> Iterator[Finding]:
-    """Look at whether an installed engine finds us, and whether our classes answer to our names there."""
+    """Look at whether an installed engine finds the package, and whether its classes answer to their names there."""
     group = GROUPS[engine.name]
     if not any(point.name == ENTRY for point in importlib.metadata.entry_points(group=group)):
         yield Finding(
@@ -93,13 +95,14 @@ def check_engine(engine: Engine, family: str | None) -> Iterator[Finding]:
         yield Finding(
             engine.name,
             "fail",
-            f"{where} knows none of our parsers" + (f"; its own answer to {', '.join(names)}" if names else ""),
+            f"{where} knows none of this package's parsers"
+            + (f"; its own answer to {', '.join(names)}" if names else ""),
             f"unset {FILTERS[engine.name]} if it is set; then `pip show vllm-reasoning-ext` where the engine serves",
         )
         return
-    yield Finding(engine.name, "ok", f"{where}: our class answers to {', '.join(ours)}")
+    yield Finding(engine.name, "ok", f"{where}: this package's class answers to {', '.join(ours)}")
     for name in kept:
-        text = f"{where}: {name} stays the engine's own ({KEEP_BUILTIN}); use {families[name]}_ext for ours"
+        text = f"{where}: {name} stays the engine's own ({KEEP_BUILTIN}); use {families[name]}_ext for this package's"
         yield Finding(engine.name, "info", text)
     for name in left:
         text = f"{where}: {name} is the engine's own parser; this package's is {families[name]}_ext"

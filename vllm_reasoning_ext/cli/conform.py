@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from vllm_reasoning_ext.cli import paint
+from vllm_reasoning_ext.cli import auto, paint
 from vllm_reasoning_ext.cli.inputs import check_family
 from vllm_reasoning_ext.cli.models import model_directory, model_files
 from vllm_reasoning_ext.conformance.conform import COLUMNS, Cell, Kit, run
@@ -21,6 +21,8 @@ from vllm_reasoning_ext.conformance.report import Report, as_data, as_junit, cou
 from vllm_reasoning_ext.conformance.report_html import as_html
 from vllm_reasoning_ext.conformance.templates import template_names, template_path
 from vllm_reasoning_ext.conformance.tokenizers import load_tokenizer
+from vllm_reasoning_ext.core.families import FAMILIES
+from vllm_reasoning_ext.core.record import NO_REASONING
 from vllm_reasoning_ext.errors import SetupError
 
 EPILOG: Final = """\b
@@ -61,7 +63,7 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
 ) -> None:
     """Check a chat template, and its tokenizer, against a family's parser in every mode."""
-    name = check_family(family)
+    name = family if auto.asked(family) else check_family(family)
     path = Path(template)
     if not path.exists() and template in template_names():
         path = template_path(template)
@@ -70,7 +72,13 @@ def command(
     text, tokens = read_template(path)
     loaded = load_tokenizer(model_files(tokenizer, "--tokenizer")) if tokenizer else None
     kwargs = dict(_setting(each) for each in settings or [])
-    kit = Kit(name, text, tokens, kwargs, loaded)
+    chosen = auto.choose_family("name the family", loaded, text) if auto.asked(family) else None
+    if chosen is not None and chosen.family is NO_REASONING:
+        _show_none(chosen.reason, as_json=as_json)
+        raise typer.Exit(0)
+    kit = Kit(name if chosen is None else chosen.family, text, tokens, kwargs, loaded)
+    # A derived record has no name that another command would know.
+    name = kit.family.name if kit.family.name in FAMILIES else family
     kit.renderer.check_read(kwargs)
     modes = _chosen(kit.modes, mode, output)
     err = paint.console(stderr=True)
@@ -89,8 +97,19 @@ def command(
     if as_json:
         paint.print_json(as_data(found))
     else:
+        if chosen is not None:
+            told = paint.visible(f"{kit.family.name}, because {chosen.reason}")
+            paint.line(paint.console(), ("family     ", "head"), told)
         _show(paint.console(), found, report)
     raise typer.Exit(0 if found.right else 1)
+
+
+def _show_none(reason: str, *, as_json: bool) -> None:
+    """Say that a template shows no reasoning, so that no family has to agree with it."""
+    if as_json:
+        paint.print_json({"ok": True, "family": None, "reason": reason})
+    else:
+        paint.line(paint.console(), ("family     ", "head"), ("none needed", "ok"), f": {paint.visible(reason)}")
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from vllm_reasoning_ext.cli import checks, paint
+from vllm_reasoning_ext.cli import auto, checks, paint
 from vllm_reasoning_ext.cli.checks import Finding, guarded
 from vllm_reasoning_ext.cli.infer import serve_commands
 from vllm_reasoning_ext.cli.inputs import check_family
@@ -51,13 +51,16 @@ def command(
 ) -> None:
     """Check the installation, the engines, a model's markers and its chat template.
 
-    What is checked: the package and how engines find it; whether our class answers to the parser names in each
-    installed engine; variables that hide plugins; the ids of the markers; the template's start state in every
+    What is checked: the package and how engines find it; whether its class answers to the parser names in
+    each installed engine; variables that hide plugins; the ids of the markers; the template's start state in every
     mode; a canned split.
     """
     directory = model_directory(model, "--model") if model else None
     findings: list[Finding] = []
-    name = check_family(family) if family else None
+    if auto.asked(family) and directory is None:
+        raise SetupError(auto.NOTHING, "--family auto", "add --model DIR, or name the family")
+    # With a model at hand the family is read from it anyway.
+    name = check_family(family) if family and not auto.asked(family) else None
     findings += guarded("package", checks.check_package)
     if directory is not None:
         if directory != Path(model).expanduser():

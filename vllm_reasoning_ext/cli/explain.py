@@ -112,14 +112,15 @@ class Recorder:
             self.holds.append(Hold(self._out, held, number, number))
 
 
-def explain(recorder: Recorder, ids: Mapping[str, int] | None = None) -> list[Note]:
+def explain(recorder: Recorder, ids: Mapping[str, int] | None = None, record: Family | None = None) -> list[Note]:
     """Explain a finished run, in the order of the output.
 
     Args:
         recorder: it has run.
         ids: the control tokens' ids, to name them.
+        record: the family's, where it has no name that leads to it (a derived one).
     """
-    record = FAMILIES.get(recorder.splitter.family)
+    record = record or FAMILIES.get(recorder.splitter.family)
     spans = list(_spans([event for event, _ in recorder.events]))
     spellings = recorder.spellings if record is not None else _tags(spans)
     notes = [*_boundaries(spellings, spans, record, ids or {}), *_holds(recorder.holds, spans)]

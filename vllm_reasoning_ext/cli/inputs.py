@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from vllm_reasoning_ext.cli import paint
 from vllm_reasoning_ext.cli.engine_names import family_for
-from vllm_reasoning_ext.core.families import AUTO, get_family, names
+from vllm_reasoning_ext.core.families import FAMILIES, get_family
 from vllm_reasoning_ext.errors import SetupError
 
 
@@ -94,26 +94,23 @@ def one_of(option: str, value: str, allowed: Sequence[Choice]) -> Choice:
     raise SetupError(f"{option} cannot be {value!r}", option, f"choose one of {', '.join(allowed)}{hint}")
 
 
-def check_family(name: str, *, inline: bool = False, auto: bool = False) -> str:
+def check_family(name: str, *, inline: bool = False) -> str:
     """Return the family's own name.
 
     Args:
         name: a family or an alias; a trailing `_ext`, as the engines know it, will do.
         inline: accept "inline" too.
-        auto: accept "auto" too.
 
     Raises:
         SetupError: nobody of that name; the message lists the names.
     """
-    if auto and name in AUTO:
-        return AUTO[0]
     if name == "inline":
         if inline:
             return name
         raise SetupError(
             "inline tags belong to no model, so there is no template or tokenizer to look at",
             "--family inline",
-            f"choose one of {', '.join(names())}",
+            f"choose one of {', '.join(FAMILIES)}",
         )
     try:
         return get_family(name.removesuffix("_ext")).name
@@ -122,7 +119,7 @@ def check_family(name: str, *, inline: bool = False, auto: bool = False) -> str:
         if other is not None:
             problem = f"{name} is the name of {other[1]}, not of a family; the family that serves it is {other[0]}"
             raise SetupError(problem, f"--family {name}", f"--family {other[0]}") from error
-        known = ", ".join([*names(), *(["inline"] if inline else [])])
+        known = ", ".join([*FAMILIES, *(["inline"] if inline else [])])
         # The core's message ends in the names, "inline" among them, which not every command takes.
         problem = str(error).partition(" Known names")[0].removesuffix(".")
         raise SetupError(problem, f"--family {name}", f"choose one of {known}") from error

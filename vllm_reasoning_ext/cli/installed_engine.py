@@ -1,4 +1,4 @@
-"""What an installed engine says of our parsers, asked in a process of its own.
+"""What an installed engine says of this package's parsers, asked in a process of its own.
 
 Loading an engine takes seconds, fills the log and may fail for reasons of its own, so the commands run this module
 (`python -m vllm_reasoning_ext.cli.installed_engine vllm`) and read the last line of its output. What only the names
@@ -46,7 +46,7 @@ class Engine(NamedTuple):
         name: "vllm" or "sglang".
         installed: it can be found; nothing was loaded to tell.
         version: its version; "" when not installed.
-        parsers: of our parser names, the class that answers to each, as `module.Class`.
+        parsers: of this package's parser names, the class that answers to each, as `module.Class`.
         tools: the names of its tool-call parsers.
         problem: why it could not be asked; "" when it answered.
     """

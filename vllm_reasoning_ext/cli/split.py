@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
-from vllm_reasoning_ext.cli import paint
+from vllm_reasoning_ext.cli import auto, paint
 from vllm_reasoning_ext.cli.explain import Note, Recorder, as_json, closes_unopened, explain
 from vllm_reasoning_ext.cli.inputs import check_family, one_of, read_text
 from vllm_reasoning_ext.cli.models import model_files
@@ -17,11 +17,10 @@ from vllm_reasoning_ext.cli.output import read_output
 from vllm_reasoning_ext.conformance.runner import Fed
 from vllm_reasoning_ext.conformance.tokenizers import load_tokenizer
 from vllm_reasoning_ext.core.events import Event
-from vllm_reasoning_ext.core.families import AUTO, Family
+from vllm_reasoning_ext.core.families import Family
 from vllm_reasoning_ext.core.grammar.tags import parse_tags
 from vllm_reasoning_ext.core.reading.ids import marker_ids
 from vllm_reasoning_ext.core.splitter import Splitter
-from vllm_reasoning_ext.derive.served import family_for
 from vllm_reasoning_ext.errors import SetupError
 
 EPILOG: Final = """\b
@@ -86,7 +85,8 @@ def command(
     ] = False,
 ) -> None:
     """Split a model's output into reasoning, answer and tool calls, and show the split."""
-    name = check_family(family, inline=True, auto=True)
+    automatic = auto.asked(family)
+    name: str | Family = family if automatic else check_family(family, inline=True)
     values = {
         "floor": one_of("--floor", floor, get_args(Floor)),
         "where": one_of("--where", where, get_args(Where)),
@@ -94,12 +94,15 @@ def command(
     }
     reason = one_of("--finish-reason", finish_reason, REASONS) if finish_reason else None
     loaded = load_tokenizer(model_files(tokenizer, "--tokenizer")) if tokenizer else None
-    record = _record(name, loaded)
+    chosen = auto.choose_family("add --tokenizer DIR, or name the family", loaded) if automatic else None
+    if chosen is not None:
+        name = chosen.family
+        _show_chosen(chosen)
     given = read_output(file, ids, loaded, chunks)
     rendered = read_text(prompt) if prompt else None
     try:
         splitter = Splitter(
-            record,
+            name,
             rendered,
             force_reasoning=force_reasoning,
             tools=tools,
@@ -113,8 +116,8 @@ def command(
         paint.line(paint.console(stderr=True), ("warning: ", "warn"), warning)
     recorder = Recorder(splitter)
     recorder.run(given.deltas, reason, _print_event if as_lines else None)
-    known = marker_ids(record, loaded) if loaded is not None and record != "inline" else None
-    notes = [*explain(recorder, known), *given.notes] if why else []
+    known = marker_ids(name, loaded) if loaded is not None and name != "inline" else None
+    notes = [*explain(recorder, known, None if chosen is None else chosen.family), *given.notes] if why else []
     notes.sort(key=lambda note: note.at)
     if as_lines:
         document = _document(recorder, given.deltas, rendered, notes if why else None)
@@ -138,18 +141,15 @@ def command(
     raise typer.Exit(1 if lost else 0)
 
 
+def _show_chosen(chosen: auto.Chosen) -> None:
+    err = paint.console(stderr=True)
+    paint.line(err, ("auto: ", "info"), paint.visible(f"{chosen.family.name}, because {chosen.reason}"))
+    for warning in chosen.warnings:
+        paint.line(err, ("warning: ", "warn"), paint.visible(warning))
+
+
 _LONG: Final = ("events", "reasoning", "content")
 """Parts of the JSON document that `--jsonl` has given line by line already."""
-
-
-def _record(name: str, tokenizer: Any) -> str | Family:
-    """Give what `Splitter` takes for a family's name: for `auto` the record that tokenizer and template show."""
-    if name not in AUTO:
-        return name
-    if tokenizer is None:
-        problem = "auto reads the family from the model's tokenizer and its chat template"
-        raise SetupError(problem, "--family auto", "add --tokenizer DIR, the model's directory")
-    return family_for(tokenizer)
 
 
 def _event(event: Event, number: int) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def command(
     """Print the path of one of the package's own minimal chat templates.
 
     They frame turns, history, tool results and the generation prompt as the real templates do; the wording of
-    the system turn is our own. Use a model's own template where you have it.
+    the system turn is the package's own. Use a model's own template where you have it.
     """
     names = template_names() if every or not name else [name]
     if as_json:

@@ -18,7 +18,7 @@ from vllm_reasoning_ext.conformance.tokenizers import (
     spell,
     tokenise,
 )
-from vllm_reasoning_ext.core.families import get_family
+from vllm_reasoning_ext.core.families import Family, get_family
 from vllm_reasoning_ext.core.reading.ids import decoder
 from vllm_reasoning_ext.core.splitter import Splitter
 from vllm_reasoning_ext.core.start import StartState, start_state
@@ -93,7 +93,7 @@ class Kit:
     """The modes and cells of one template for one family.
 
     Args:
-        family: the family's name.
+        family: the family's name, or its record.
         template: the template's text.
         tokens: its special tokens (`bos_token`, ...).
         kwargs: template variables for every mode (`revision`, ...).
@@ -107,7 +107,7 @@ class Kit:
 
     def __init__(
         self,
-        family: str,
+        family: str | Family,
         template: str,
         tokens: Mapping[str, str] | None = None,
         kwargs: Mapping[str, Any] | None = None,
@@ -116,7 +116,7 @@ class Kit:
         transformers: bool = True,
         checked: dict[Any, "Checked"] | None = None,
     ) -> None:
-        self.family = get_family(family)
+        self.family = get_family(family) if isinstance(family, str) else family
         self.tokenizer = tokenizer
         self.renderer = Renderer(template, tokens, kwargs, transformers=transformers)
         quotable = self.family.required[:2] or (self.family.opener, self.family.closer)
@@ -252,7 +252,7 @@ class Kit:
         for way, deltas, tokenizer in self._ways(output):
             ways += 1
             try:
-                got = replay(Splitter(self.family.name, start=start, tokenizer=tokenizer), deltas, output.finish)
+                got = replay(Splitter(self.family, start=start, tokenizer=tokenizer), deltas, output.finish)
             except Exception as error:  # a law: model text never raises
                 problems.setdefault(f"it raised {type(error).__name__}: {error}", []).append(way)
                 continue

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
+from vllm_reasoning_ext.demo.ports import TRIES, Port, reserve, was_taken
 from vllm_reasoning_ext.errors import SetupError
 
 ENTRY: Final = (
@@ -34,15 +34,7 @@ TINY: Final = ("--enforce-eager", "--dtype", "float32", "--max-model-len", "2048
 """Flags for the tiny model."""
 
 
-def free_port(first: int = 9300, last: int = 9399) -> int:
-    """Find a free port on 127.0.0.1 in a range."""
-    for port in range(first, last + 1):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)):
-                return port
-    raise SetupError(
-        f"no free port on 127.0.0.1 from {first} to {last}", "this machine", "end a server that runs there"
-    )
+PORTS: Final = (9300, 9399)
 
 
 class VllmServer:
@@ -71,9 +63,8 @@ class VllmServer:
         start_seconds: float = 600,
         reply_seconds: float = 120,
     ) -> None:
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
         self.log = log
+        self._port: Port | None = None
         self._note = note
         self._start_seconds, self._reply_seconds = start_seconds, reply_seconds
         self._env = {**os.environ, **ENVIRONMENT, **env}
@@ -82,20 +73,36 @@ class VllmServer:
             # A file, because vLLM starts its engine processes by importing the main module again.
             main.write_text(ENTRY, encoding="utf-8")
         start = [python, str(script or main)]
-        self._command = [*start, *flags, "--host", "127.0.0.1", "--port", str(self.port)]
+        self._command = [*start, *flags, "--host", "127.0.0.1", "--port"]
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def url(self) -> str:
+        """The server's address; there from its start."""
+        assert self._port is not None
+        return f"http://127.0.0.1:{self._port.number}"
+
     def __enter__(self) -> Self:
+        tried: set[int] = set()
+        while True:
+            self._port = reserve(*PORTS, without=tried)
+            try:
+                self._start(self._port.number)
+                self._wait()
+            except BaseException as error:
+                number = self._port.number
+                self.stop()
+                tried.add(number)
+                if isinstance(error, SetupError) and len(tried) < TRIES and was_taken(self._text()):
+                    continue
+                raise
+            return self
+
+    def _start(self, port: int) -> None:
         with self.log.open("wb") as out:
             self._process = subprocess.Popen(
-                self._command, stdout=out, stderr=subprocess.STDOUT, env=self._env, start_new_session=True
+                [*self._command, str(port)], stdout=out, stderr=subprocess.STDOUT, env=self._env, start_new_session=True
             )
-        try:
-            self._wait()
-        except BaseException:
-            self.stop()
-            raise
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
@@ -117,7 +124,10 @@ class VllmServer:
 
     def tail(self, lines: int = 30) -> str:
         """Give the last lines of the server's log."""
-        return "\n".join(self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+        return "\n".join(self._text().splitlines()[-lines:])
+
+    def _text(self) -> str:
+        return self.log.read_text(encoding="utf-8", errors="replace")
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """Send a JSON request and read the JSON reply; an HTTP error raises with its text."""
@@ -145,6 +155,14 @@ class VllmServer:
 
     def stop(self) -> None:
         """End the server and every process it started (they share its process group), nothing else."""
+        try:
+            self._end()
+        finally:
+            port, self._port = self._port, None
+            if port is not None:
+                port.release()
+
+    def _end(self) -> None:
         process, self._process = self._process, None
         if process is None:
             return

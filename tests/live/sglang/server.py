@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.support.patience import LOCAL_SECONDS, START_SECONDS
+from vllm_reasoning_ext.demo.ports import reserve
 
 SHIM: Final = Path(__file__).parent / "shim"
 PORTS: Final = range(9400, 9500)
@@ -61,14 +61,6 @@ class Server:
         self._process.wait(LOCAL_SECONDS)
 
 
-def _free_port() -> int:
-    for port in PORTS:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)):
-                return port
-    raise RuntimeError(f"no free port in {PORTS}")
-
-
 def install_shim(folder: Path) -> None:
     """Write the metadata that makes the shim's entry point visible to a process with `folder` on its path."""
     info = folder / "sglang_cpu_shim-1.dist-info"
@@ -90,7 +82,7 @@ def running(
         env: further environment variables.
         wait: until the server answers.
     """
-    port = _free_port()
+    port = reserve(PORTS[0], PORTS[-1])
     install_shim(folder / "path")
     path = os.pathsep.join([str(folder / "path"), str(SHIM), os.environ.get("PYTHONPATH", "")])
     command = [
@@ -99,7 +91,7 @@ def running(
         "--constrained-json-disable-any-whitespace", "--disable-overlap-schedule", "--disable-radix-cache",
         "--skip-server-warmup", "--max-total-tokens", "32768", "--max-running-requests", "8",
         "--context-length", "4096", "--dtype", "float32", "--enable-custom-logit-processor",
-        "--host", "127.0.0.1", "--port", str(port), *args,
+        "--host", "127.0.0.1", "--port", str(port.number), *args,
     ]  # fmt: skip
     log = folder / "server.log"
     with log.open("wb") as sink:
@@ -110,10 +102,11 @@ def running(
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": path, "HF_HUB_OFFLINE": "1", **(env or {})},
         )
-    server = Server(f"http://127.0.0.1:{port}", log, model, process)
+    server = Server(f"http://127.0.0.1:{port.number}", log, model, process)
     try:
         if wait:
             server.wait()
         yield server
     finally:
         server.stop()
+        port.release()
