@@ -8,7 +8,7 @@ sglang = pytest.importorskip("sglang")
 from sglang.srt.function_call.function_call_parser import FunctionCallParser
 from sglang.srt.parser.reasoning_parser import ReasoningParser
 
-from vllm_reasoning_ext.core.families import FAMILIES, LEFT_OUT, names
+from vllm_reasoning_ext.core.families import AUTO, FAMILIES, LEFT_OUT, names
 from vllm_reasoning_ext.derive.tool_parsers import tool_parsers, tool_parsers_by_model
 
 pytestmark = pytest.mark.sglang
@@ -21,7 +21,7 @@ def own_names() -> set[str]:
     from sglang.srt.parser.reasoning_parser_names import REASONING_PARSER_NAMES
 
     bound = {name for name, cls in ReasoningParser.DetectorMap.items() if not cls.__module__.startswith("sglang.")}
-    return {*REASONING_PARSER_NAMES, *ReasoningParser.DetectorMap} - bound
+    return {*REASONING_PARSER_NAMES, *ReasoningParser.DetectorMap} - bound - set(AUTO)
 
 
 @pytest.mark.skipif(not _NEW_ENOUGH, reason="the list of names came with 0.5.23")
