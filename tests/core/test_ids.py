@@ -210,6 +210,17 @@ def test_the_counter_counts_the_tokens_of_reasoning(name: str) -> None:
     assert wrong == []
 
 
+def test_the_counter_reads_tags_that_no_vocabulary_has() -> None:
+    """SPEC 5.5: of a family's pairs one may be ordinary text in a tokenizer that has tokens for the other."""
+    tokenizer = CharTokenizer(["[THINK]", "[/THINK]", "[TOOL_CALLS]", "</s>"])
+    numbers = marker_ids("mistral", tokenizer)
+    rest = "c" * 300  # more than the counter lets wait
+    for text in (f"<think>ab</think>{rest}", f"[THINK]ab[/THINK]{rest}"):
+        counter = ReasoningTokenCounter("mistral", numbers, start_state("[/INST]", "mistral"), tokenizer.decode)
+        counter.feed([token.id for token in tokenizer.tokens(text)])
+        assert counter.finish() == 2, text
+
+
 @pytest.mark.parametrize("name", sorted(FAMILIES))
 def test_reasoning_ends_where_a_real_token_ends_it(name: str) -> None:
     """`reasoning_ended`: for the delta that holds it, and for no delta before."""

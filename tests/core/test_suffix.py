@@ -6,15 +6,18 @@ from vllm_reasoning_ext import FAMILIES, Splitter, split
 from vllm_reasoning_ext.conformance.char_tokenizer import CharTokenizer
 from vllm_reasoning_ext.core.families import check_record, resolve_family
 from vllm_reasoning_ext.core.suffix import fitted
+from vllm_reasoning_ext.derive.choice import choose
 
 HUNYUAN = FAMILIES["hunyuan"]
 
 
 class Checkpoint(CharTokenizer):
-    """A tokenizer that can list its added tokens."""
+    """A tokenizer that can list its tokens."""
 
     def get_added_vocab(self) -> dict[str, int]:
         return self.ids
+
+    get_vocab = get_added_vocab
 
 
 def of(*suffixes: str) -> Checkpoint:
@@ -59,3 +62,9 @@ def test_without_one_answer_the_known_suffixes_count(tokenizer: CharTokenizer | 
 
 def test_a_family_without_suffixes_is_never_changed() -> None:
     assert fitted(FAMILIES["qwen3"], of(":v9")) is FAMILIES["qwen3"]
+
+
+def test_auto_knows_such_a_checkpoint_by_its_vocabulary() -> None:
+    chosen = choose(None, of(":v9"))
+    assert chosen.family is not None
+    assert (chosen.family.name, chosen.family.opener) == ("hunyuan", "<think:v9>")

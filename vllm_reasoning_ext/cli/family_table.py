@@ -123,18 +123,17 @@ has it. Library, middleware, proxy and commands know all names, the engines' own
 _STEPS: Final = """\
 ## My model is not in the table
 
-The commands are those of `vllm-reasoning-ext`.
-
 1. Serve it with `--reasoning-parser auto`. The record is read from the model's own chat template; one INFO line says
    what was chosen, why, and which `--tool-call-parser` fits. If it says that the template shows no reasoning, go on.
-2. See what the template shows, and what it does not: `derive MODEL_DIR` (or the template's file). Each field of the
-   record stands there with the rendering that proves it.
-3. Judge the template with that record: `derive MODEL_DIR --json > record.json`, then
-   `conform --family-file record.json --template MODEL_DIR`.
-4. If a field is wrong, correct it in `record.json` and serve with it:
-   `VLLM_REASONING_EXT_FAMILY_FILE=record.json vllm serve MODEL_DIR --reasoning-parser NAME`, where NAME is the record's
-   `name`. Every command takes `--family-file record.json`.
-5. In Python, `register_family(Family(...))` adds the same record at run time; `derive MODEL_DIR --python` prints it so.
+2. See what the template shows, and what it does not: `vllm-reasoning-ext derive MODEL_DIR` (or the template's file).
+   Each field of the record stands there with the rendering that proves it, and the template is judged with it.
+3. Keep the record under a name of your own: `vllm-reasoning-ext derive MODEL_DIR --name NAME --json > record.json`. If
+   a field is wrong, correct it there, and judge the template again:
+   `vllm-reasoning-ext conform --family NAME --template MODEL_DIR --family-file record.json`. Every command that takes a
+   family takes `--family-file`.
+4. Serve with it: `VLLM_REASONING_EXT_FAMILY_FILE=record.json vllm serve MODEL_DIR --reasoning-parser NAME`.
+5. In Python, `register_family(Family(...))` adds the same record at run time;
+   `vllm-reasoning-ext derive MODEL_DIR --python` prints it so.
 """
 
 

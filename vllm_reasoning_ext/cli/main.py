@@ -34,8 +34,8 @@ PLAIN: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 COMMANDS: Final = {
     "split": "Show how an output is split, and why.",
     "infer": "Tell a model's family; print the serve commands.",
-    "doctor": "Check installation, engines, model and template.",
     "derive": "Read a family's record from a chat template.",
+    "doctor": "Check installation, engines, model and template.",
     "conform": "Check a chat template against a family's parser.",
     "template": "Print the path of a packaged chat template.",
     "proxy": "Move tags of a server's replies into their fields.",

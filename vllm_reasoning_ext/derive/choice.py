@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from vllm_reasoning_ext.core.families import FAMILIES, infer_by_name
 from vllm_reasoning_ext.core.record import Family
+from vllm_reasoning_ext.core.suffix import fitted
 from vllm_reasoning_ext.derive.derivation import Derivation, derive
 from vllm_reasoning_ext.derive.tool_parsers import ToolParsers, tool_parsers
 from vllm_reasoning_ext.errors import SetupError
@@ -86,7 +87,9 @@ def _by_vocabulary(tokenizer: Any, config: Mapping[str, Any] | None, name: str |
     vocabulary = _tokens(tokenizer)
     if not vocabulary:
         return None
-    needs = {family: needed for family in FAMILIES.values() if (needed := _needed(family)) and needed <= vocabulary}
+    # A family whose checkpoints write a suffix into their markers is judged with the one that this vocabulary has.
+    families = [fitted(family, tokenizer) for family in FAMILIES.values()]
+    needs = {family: needed for family in families if (needed := _needed(family)) and needed <= vocabulary}
     fitting = [family for family, needed in needs.items() if not any(needed < other for other in needs.values())]
     if not fitting:
         return None
