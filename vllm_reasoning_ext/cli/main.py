@@ -44,6 +44,9 @@ COMMANDS: Final = {
 }
 """Each command, in the module of its name, and its line in the help."""
 
+VERSION: Final = (["version"], ["--version"], ["-V"])
+"""What is answered at once: to run a command typer loads pydantic, which takes longer than all else here."""
+
 WITHOUT_FAMILIES: Final = ("template", "version")
 
 FAMILY_FILE: Final = Annotated[
@@ -78,6 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Without torch, transformers warns that it can only read tokenizers, which is all we ask of it.
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given in VERSION and COMPLETION not in os.environ:
+        sys.stdout.write(f"{__version__}\n")
+        return 0
     try:
         make_app(chosen(given))(given, prog_name=PROGRAM)
     except SetupError as error:
