@@ -13,6 +13,7 @@ from sglang.srt.parser.reasoning_parser import ReasoningParser
 
 from tests.engines.replay import tokenizer_of
 from tests.engines.sglang_drive import joined, parser_for, streamed, whole
+from tests.support.byte_tokenizer import byte_tokenizer
 from tests.support.more_outputs import ALL_OUTPUTS
 from vllm_reasoning_ext.demo.outputs import Output
 from vllm_reasoning_ext.engines import auto
@@ -123,3 +124,13 @@ def test_the_name_is_bound_and_the_detector_is_the_familys() -> None:
         assert type(detector) is detector_class(family)
         assert family_of("auto_ext", tokenizer) is detector.family
         assert family_of("auto_ext") is detector.family  # what this process chose last
+
+
+def test_a_checkpoints_suffix_is_the_detectors_too() -> None:
+    tokenizer = byte_tokenizer.__wrapped__("gpt_oss")
+    tokenizer.add_tokens(["<think:lab>", "</think:lab>"])
+    detector = ReasoningParser("hunyuan_ext", tokenizer=tokenizer).detector
+    assert (detector.think_start_token, detector.think_end_token) == ("<think:lab>", "</think:lab>")
+    record = family_of("hunyuan_ext", tokenizer)
+    assert record is not None
+    assert record.opener == "<think:lab>"

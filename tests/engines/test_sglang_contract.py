@@ -40,7 +40,7 @@ pytestmark = pytest.mark.sglang
 
 register_sglang()
 
-NAMES: Final = sorted({known.name.lower() for known in parser_names() if known.replaces})
+NAMES: Final = sorted({known.name.lower() for known in parser_names() if known.replaces and known.name != "auto"})
 ALL: Final = pytest.mark.parametrize("output", ALL_OUTPUTS, ids=lambda output: f"{output.family}-{output.name}")
 EVERY: Final = pytest.mark.parametrize("family", FAMILIES)
 

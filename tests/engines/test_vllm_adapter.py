@@ -230,3 +230,13 @@ def test_what_ends_an_output(family: str) -> None:
     assert parser.ended(7, SimpleNamespace(stop_token_ids=[7]))
     assert not parser.ended(7, SimpleNamespace(stop_token_ids=None))
     assert not parser.ended(None, SimpleNamespace())
+
+
+def test_a_checkpoints_suffix_is_the_parsers_too() -> None:
+    tokenizer = byte_tokenizer.__wrapped__("gpt_oss")
+    tokenizer.add_tokens(["<think:lab>", "</think:lab>"])
+    parser = reasoning_parser("hunyuan", tokenizer)
+    assert (parser.reasoning_start_str, parser.reasoning_end_str) == ("<think:lab>", "</think:lab>")
+    ids = tokenizer.encode("<think:lab>a</think:lab>", add_special_tokens=False)
+    assert parser.is_reasoning_end_streaming(ids, ids[-1:])
+    assert reasoning_parser("hunyuan", byte_tokenizer("hunyuan")).reasoning_start_str == "<think>"

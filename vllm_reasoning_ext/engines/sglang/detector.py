@@ -15,6 +15,7 @@ from vllm_reasoning_ext.core.events import Delta, Event
 from vllm_reasoning_ext.core.families import AUTO, Family, get_family
 from vllm_reasoning_ext.core.record import NO_REASONING
 from vllm_reasoning_ext.core.state import StartState
+from vllm_reasoning_ext.core.suffix import fitted
 from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.logs import sglang_log as log
 from vllm_reasoning_ext.engines.sglang import handoff as sglang_handoff
@@ -78,7 +79,8 @@ class SglangDetector(BaseReasoningFormatDetector):  # type: ignore[misc]
         force_nonempty_content: bool = False,
         **_: Any,
     ) -> None:
-        family = self.family
+        # A class's family, as this tokenizer spells it.
+        family = self.family = fitted(self.family, tokenizer)  # type: ignore[misc]
         super().__init__(
             family.opener or family.reasoning_start_str,
             family.closer or family.reasoning_end_str,
@@ -212,7 +214,7 @@ def family_of(parser_name: str | None, tokenizer: Any = None) -> Family | None:
     found = ReasoningParser.DetectorMap.get((parser_name or "").lower())
     if found is AutoDetector:
         return family_for(tokenizer)
-    return found.family if isinstance(found, type) and issubclass(found, SglangDetector) else None
+    return fitted(found.family, tokenizer) if isinstance(found, type) and issubclass(found, SglangDetector) else None
 
 
 def needs_special_tokens(family: Family, tokenizer: Any) -> bool:

@@ -18,6 +18,7 @@ from vllm_reasoning_ext.core.events import CONTENT, MARKER, REASONING, TOOL, Del
 from vllm_reasoning_ext.core.families import FAMILIES, Family
 from vllm_reasoning_ext.core.gate import reasoning_ended
 from vllm_reasoning_ext.core.start import start_state
+from vllm_reasoning_ext.core.suffix import fitted
 from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.logs import vllm_log
 from vllm_reasoning_ext.engines.names import class_name
@@ -54,6 +55,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
     """Of a parser that `auto` chose: the tool-call parsers that read the family's calls, as far as known."""
 
     def __init__(self, tokenizer: Any, *args: Any, **kwargs: Any) -> None:
+        self.family = fitted(self.family, tokenizer)  # type: ignore[misc]  # a class's family, as this tokenizer spells it
         known = vocabulary(self.family, tokenizer)  # first: its error is the clear one
         super().__init__(tokenizer, *args, **kwargs)
         self.vocabulary = known
