@@ -95,7 +95,7 @@ def infer_with_reason(model: str | Path) -> Inference:
     found = rendered or _by_template(template, where) or _by_vocabulary(path) or _by_config(path, config)
     if found is not None:
         silent = template and found.family is not None and not _THINKS.search(template)
-        return found._replace(notes=(*notes, NO_THOUGHT) if silent and not _shows(template) else tuple(notes))
+        return found._replace(notes=(*notes, NO_THOUGHT) if silent and not _marked_family(template) else tuple(notes))
     seen = where if template else "no chat template"
     if template and not _THINKS.search(template):
         why = f"{where}: the chat template reads and writes no reasoning"
@@ -120,7 +120,7 @@ def _by_name(name: str) -> Inference:
     return Inference(None, reason)
 
 
-def _shows(template: str) -> str | None:
+def _marked_family(template: str) -> str | None:
     return next((family for family, marks in _TEMPLATE_MARKS if all(mark in template for mark in marks)), None)
 
 

@@ -171,28 +171,31 @@ class Piece(NamedTuple):
 
 def pieces_of(surface: str, data: bytes) -> list[Piece]:
     """Read the text a client is shown, in the order of the stream."""
-    out: list[Piece] = []
-    for event in decoded(data):
-        if not isinstance(event, dict):
-            continue
-        if surface == "chat":
-            for choice in event["choices"]:
-                delta = choice.get("delta", {})
-                for kind, field in (("reasoning", "reasoning_content"), ("content", "content")):
-                    if delta.get(field):
-                        out.append(Piece(kind, delta[field], choice["index"]))
-        elif surface == "messages" and event.get("type") == "content_block_delta":
-            for kind, field in (("reasoning", "thinking"), ("content", "text")):
-                if field in event["delta"]:
-                    out.append(Piece(kind, event["delta"][field], event["index"]))
-        elif surface == "messages" and event.get("type") == "content_block_start":
-            block = event["content_block"]
-            if block["type"] == "redacted_thinking":
-                out.append(Piece("reasoning", block["data"], event["index"]))
-        elif surface == "responses" and event.get("type", "").endswith("_text.delta"):
-            kind = "reasoning" if "reasoning" in event["type"] else "content"
-            out.append(Piece(kind, event["delta"], event["output_index"]))
-    return out
+    read = {"chat": _of_chat, "messages": _of_messages, "responses": _of_responses}[surface]
+    return [piece for event in decoded(data) if isinstance(event, dict) for piece in read(event)]
+
+
+def _of_chat(event: dict[str, Any]) -> Iterator[Piece]:
+    for choice in event["choices"]:
+        delta = choice.get("delta", {})
+        for kind, field in (("reasoning", "reasoning_content"), ("content", "content")):
+            if delta.get(field):
+                yield Piece(kind, delta[field], choice["index"])
+
+
+def _of_messages(event: dict[str, Any]) -> Iterator[Piece]:
+    if event.get("type") == "content_block_delta":
+        for kind, field in (("reasoning", "thinking"), ("content", "text")):
+            if field in event["delta"]:
+                yield Piece(kind, event["delta"][field], event["index"])
+    elif event.get("type") == "content_block_start" and event["content_block"]["type"] == "redacted_thinking":
+        yield Piece("reasoning", event["content_block"]["data"], event["index"])
+
+
+def _of_responses(event: dict[str, Any]) -> Iterator[Piece]:
+    if event.get("type", "").endswith("_text.delta"):
+        kind = "reasoning" if "reasoning" in event["type"] else "content"
+        yield Piece(kind, event["delta"], event["output_index"])
 
 
 def totals(surface: str, data: bytes) -> tuple[str, str]:

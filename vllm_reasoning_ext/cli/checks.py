@@ -87,11 +87,11 @@ def check_engine(engine: Engine, family: str | None) -> Iterator[Finding]:
     known = {parser.name: parser for parser in parser_names()}
     families = {name: parser.family for name, parser in known.items()}
     names = [name for name in engine.parsers if family in (None, families.get(name))]
-    ours = [name for name in names if engine.parsers[name].startswith(OURS)]
-    kept = [name for name in names if name not in ours and kept_builtin(name)]
-    left = [name for name in names if name not in ours and name in known and not known[name].replaces]
+    bound = [name for name in names if engine.parsers[name].startswith(OURS)]
+    kept = [name for name in names if name not in bound and kept_builtin(name)]
+    left = [name for name in names if name not in bound and name in known and not known[name].replaces]
     where = f"{engine.shown} {engine.version}"
-    if not ours:
+    if not bound:
         yield Finding(
             engine.name,
             "fail",
@@ -100,7 +100,7 @@ def check_engine(engine: Engine, family: str | None) -> Iterator[Finding]:
             f"unset {FILTERS[engine.name]} if it is set; then `pip show vllm-reasoning-ext` where the engine serves",
         )
         return
-    yield Finding(engine.name, "ok", f"{where}: this package's class answers to {', '.join(ours)}")
+    yield Finding(engine.name, "ok", f"{where}: this package's class answers to {', '.join(bound)}")
     for name in kept:
         text = f"{where}: {name} stays the engine's own ({KEEP_BUILTIN}); use {families[name]}_ext for this package's"
         yield Finding(engine.name, "info", text)
@@ -108,7 +108,7 @@ def check_engine(engine: Engine, family: str | None) -> Iterator[Finding]:
         text = f"{where}: {name} is the engine's own parser; this package's is {families[name]}_ext"
         yield Finding(engine.name, "info", text)
     for name in names:
-        if name not in (*ours, *kept, *left):
+        if name not in (*bound, *kept, *left):
             yield Finding(
                 engine.name,
                 "fail",

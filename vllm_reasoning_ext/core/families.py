@@ -161,7 +161,7 @@ def check_record(record: Family) -> None:
             wanted = "a string" if isinstance(field.default, str) else "a tuple"
             hint = f", e.g. ({value!r},)" if isinstance(value, str) else ""
             raise ValueError(f"{name!r}: {field.name} must be {wanted}{hint}, not {value!r}.")
-    if record.grammar != "marker":
+    if record.channels:
         raise ValueError(f"{name!r}: only marker families can be registered; use grammar='marker'.")
     if not name or not record.opener or not all(opener and closer for opener, closer in record.pairs):
         raise ValueError(f"{name!r}: a marker family needs a name and two different markers, opener and closer.")

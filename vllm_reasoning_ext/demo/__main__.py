@@ -37,31 +37,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m vllm_reasoning_ext.demo", description=__doc__)
     parser.add_argument("--work", type=Path, help="keep model and logs in this folder (default: a temporary one)")
     parser.add_argument("--cuda", action="store_true", help="run on the GPU of this machine")
-    parser.add_argument("--ours-only", action="store_true", help="do not start vLLM's own parser beside")
+    parser.add_argument("--alone", action="store_true", help="do not start vLLM's own parser beside")
     options = parser.parse_args(arguments)
     try:
         if options.work is not None:
             options.work.mkdir(parents=True, exist_ok=True)
-            return _run(options.work, options.cuda, options.ours_only)
+            return _run(options.work, options.cuda, options.alone)
         with tempfile.TemporaryDirectory(prefix="vllm-reasoning-ext-") as folder:
-            return _run(Path(folder), options.cuda, options.ours_only)
+            return _run(Path(folder), options.cuda, options.alone)
     except SetupError as error:
         print(f"\n{error.problem}\nlog: {error.found}\n{error.remedy}", file=sys.stderr)
         return 2
 
 
-def _run(work: Path, cuda: bool, ours_only: bool) -> int:
+def _run(work: Path, cuda: bool, alone: bool) -> int:
     version = _vllm_version()
     say(f"vLLM {version}, python {sys.version.split()[0]}, model and logs in {work}")
     say("building a tiny model with Muse Glimmer's control tokens ...")
     tokenizer = build_model(work / "model", FAMILY)
-    ours = _serve(work, "ours", cuda, {}, tokenizer)
+    made = _serve(work, "ext", cuda, {}, tokenizer)
     builtin = None
-    if not ours_only:
+    if not alone:
         builtin = _serve(work, "builtin", cuda, {KEEP_BUILTIN: FAMILY}, tokenizer)
     wrong = 0
     for number, output in enumerate(MUSE_GLIMMER, 1):
-        wrong += not _show(number, output, ours[output.name], builtin[output.name] if builtin else None, version)
+        wrong += not _show(number, output, made[output.name], builtin[output.name] if builtin else None, version)
     right = len(MUSE_GLIMMER) - wrong
     say(f"\n{right} of {len(MUSE_GLIMMER)} outputs came out right through vllm-reasoning-ext.")
     if builtin is not None:
@@ -110,22 +110,22 @@ def _send(server: VllmServer, output: Output, tokenizer: Any) -> tuple[ChatReply
 def _show(
     number: int,
     output: Output,
-    ours: tuple[ChatReply, ChatReply],
+    made: tuple[ChatReply, ChatReply],
     own: tuple[ChatReply, ChatReply] | None,
     version: str,
 ) -> bool:
-    """Print one output beside what came of it; True when ours is right in both modes."""
-    right = all(reply.shown == wanted(output) for reply in ours)
+    """Print one output beside what came of it; True when this package is right in both modes."""
+    right = all(reply.shown == wanted(output) for reply in made)
     say(f"\n{number}. {output.name}")
     if output.prompt != "turn":
         say(f"   the prompt ends in     {output.prefill!r}")
     say(f"   the model writes       {output.script.replace(CUT, '  [max_tokens cuts here]  ')!r}")
     for mode, whole in (("", 0), (", streamed", 1)):
         say(f"   vllm-reasoning-ext{mode}")
-        _print(ours[whole])
+        _print(made[whole])
     if own is not None:
         for mode, whole in (("", 0), (", streamed", 1)):
-            if own[whole].shown == ours[whole].shown:
+            if own[whole].shown == made[whole].shown:
                 say(f"   vLLM {version}'s own{mode}: the same, {_usage(own[whole])}")
             else:
                 say(f"   vLLM {version}'s own{mode}")

@@ -1,4 +1,4 @@
-"""A splitter that cannot raise: an engine must finish every reply, whatever fault of ours turns up."""
+"""A splitter that cannot raise: an engine must finish every reply, whatever fault of this package turns up."""
 
 import logging
 from collections.abc import Sequence

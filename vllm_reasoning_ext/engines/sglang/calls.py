@@ -402,22 +402,19 @@ def reader_for(parser: Any, handoff: Handoff) -> Reader | None:
     if family.channels:
         frame = _frame(family, parser)
         return frame and ChannelReader(Calls(parser), handoff, frame)
-    reads = any(_reads(parser.detector, tool, shape) for tool in family.tools for shape in tool.shapes)
+    reads = any(_takes(parser.detector, tool, shape) for tool in family.tools for shape in tool.shapes)
     return MarkerReader(Calls(parser), family) if reads else None
 
 
 def _frame(family: Family, parser: Any) -> Frame | None:
-    classes = type(parser).ToolCallParserEnum
-    for (grammar, name), frame in FRAMES.items():
-        if grammar == family.grammar and classes.get(name) is type(parser.detector):
-            return frame
-    return None
+    names = [name for name, made in type(parser).ToolCallParserEnum.items() if made is type(parser.detector)]
+    return next((FRAMES[family.grammar, name] for name in names if (family.grammar, name) in FRAMES), None)
 
 
 _EXAMPLES: Final = {BLANKS: "\n", ONE_SPACE: "", WORD: "function_calls", QUOTED_NAME: '"f"'}
 
 
-def _reads(detector: Any, tool: Tool, shape: Shape) -> bool:
+def _takes(detector: Any, tool: Tool, shape: Shape) -> bool:
     """Tell whether a class takes what begins in this way for a call: it is asked."""
     begun = (_EXAMPLES.get(part.what, "f") if isinstance(part, Part) else part for part in shape)
     try:
