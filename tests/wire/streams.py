@@ -1,7 +1,7 @@
 """Builders of upstream streams and readers of what the client gets, for the three surfaces."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from vllm_reasoning_ext.wire.sse import SSEParser
