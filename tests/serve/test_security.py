@@ -80,7 +80,7 @@ def test_only_the_proxy_and_the_demo_open_connections() -> None:
         for path in PACKAGE.rglob("*.py")
         if set(imported(path)) & (NETWORK - {"asyncio"})
     }
-    assert users == {"serve/proxy/app.py", "serve/proxy/forward.py", "demo/vllm_server.py"}
+    assert users == {"serve/proxy/app.py", "serve/proxy/forward.py", "demo/ports.py", "demo/vllm_server.py"}
 
 
 def test_proxy_settings_of_the_environment_are_not_read(

@@ -72,7 +72,7 @@ def test_values(variables: dict[str, str], field: str, value: Any) -> None:
         ("RESPONSES_EVENTS", "none", "one of: full, seed"),
         ("WHERE", "here", "one of: prose, anywhere, head"),
         ("UNCLOSED", "drop", "one of: reasoning, content"),
-        ("FAMILY", "gpt9", "one of: inline, deepseekv32, qwen3, glm"),
+        ("FAMILY", "gpt9", "one of: inline, deepseekv32, qwen3, minimax"),
         ("MAX_BUFFER_BYTES", "64k", "whole number of 1 or more"),
         ("MAX_BUFFER_BYTES", "0", "whole number of 1 or more"),
         ("MAX_BUFFER_BYTES", "-5", "whole number of 1 or more"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, Final, NamedTuple
 
-from vllm_reasoning_ext.core.families import names
+from vllm_reasoning_ext.core.families import FAMILIES, names
 from vllm_reasoning_ext.core.grammar.tags import parse_tags
 from vllm_reasoning_ext.errors import SetupError
 from vllm_reasoning_ext.serve.proxy.limits import Limits, limit_variable
@@ -135,8 +135,9 @@ def _one_of(allowed: Sequence[str]) -> Reader:
 
 
 def _family(name: str, text: str, found: str) -> str:
-    read = _one_of([INLINE, *names()])
-    return str(read(name, text, found))
+    # Every alias will do; the remedy lists each family once.
+    read = _one_of([INLINE, *FAMILIES])
+    return text if text in names() else str(read(name, text, found))
 
 
 def _bytes(name: str, text: str, found: str) -> int:
