@@ -118,7 +118,6 @@ def test_4000_choices_cost_no_more_than_4000_times_one(text: str, n: int) -> Non
     assert held(n, text, finished=False) < 1.05 * one + 200
 
 
-@pytest.mark.xfail(reason="the core makes the marker sets of inline tags anew for every text", strict=True)
 def test_choices_share_their_marker_sets() -> None:
     assert held(400, "<think>abc", finished=False) < 6_000
 

@@ -12,7 +12,7 @@ import pytest
 from tests.engines.sglang_dialects import DIALECTS, THINKING, Dialect, drawn, expected, written
 from tests.live.sglang.conftest import SETUPS, Served, Servers, Setup, arguments
 from tests.live.sglang.server import running
-from tests.live.sglang.surfaces import SURFACES
+from tests.live.sglang.surfaces import SURFACES, chat, chat_stream
 from tests.live.sglang.test_sglang_server import ask, header
 from tests.support.patience import REPLY_SECONDS
 from vllm_reasoning_ext.demo.outputs import FUNCTION, TOOLS, Output
@@ -169,3 +169,13 @@ def _tokens(body: str) -> Iterator[str]:
         for choice in document["choices"]:
             for token in (choice.get("logprobs") or {}).get("content") or ():
                 yield token["token"]
+
+
+@GPT_OSS
+@pytest.mark.parametrize("stop", ["fo", "four", " f"])
+def test_a_stop_string_cuts_whole_and_stream_alike(served: Served, stop: str) -> None:
+    output = Output("stopped", "gpt_oss", "<|channel|>final<|message|>three four five<|return|>")
+    shown = "three four five".partition(stop)[0]
+    for tools in ({}, {"tools": TOOLS}):
+        for surface in (chat, chat_stream):
+            assert ask(served, surface, output, **tools, stop=[stop])[:3] == ("", shown, ())
