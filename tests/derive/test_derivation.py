@@ -169,6 +169,32 @@ def test_without_a_template_vocabulary_then_config_then_name_decide(
     assert "there is no chat template" in choice.reason
 
 
+class Words:
+    """A tokenizer of which nothing but its vocabulary is known."""
+
+    def __init__(self, *texts: str) -> None:
+        self._vocabulary = {text: number for number, text in enumerate(texts)}
+
+    def get_vocab(self) -> dict[str, int]:
+        return self._vocabulary
+
+
+def test_a_vocabulary_that_tells_little_is_doubted() -> None:
+    choice = choose(None, Words("<think>", "</think>"))
+    assert choice.family is not None
+    (warning,) = choice.warnings
+    assert "name one if answers or calls go wrong" in warning
+    assert not choose(None, Words("[THINK]", "[/THINK]", "[TOOL_CALLS]")).warnings
+
+
+def test_a_vocabulary_of_several_families_is_an_error_that_names_them() -> None:
+    with pytest.raises(SetupError, match="fits several families") as caught:
+        choose(None, Words("<think>", "</think>", "<tool_call>", "</tool_call>"))
+    assert "qwen3" in caught.value.found
+    assert "--reasoning-parser" in caught.value.remedy
+    assert choose(None, Words("<think>", "</think>", "<tool_call>"), name="Reka-Edge").family is not None
+
+
 def test_the_choice_is_made_once_for_a_tokenizer_and_template(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = byte_tokenizer.__wrapped__("qwen3")
     first = choice_for(tokenizer)

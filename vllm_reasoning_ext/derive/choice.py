@@ -51,6 +51,9 @@ def choose(
     if elsewhere is not None:
         family, reason = elsewhere
         shown = "the chat template shows no reasoning marker" if template else "there is no chat template"
+        if not (family.tools or family.channels):
+            # Any model that thinks between such tokens would fit: nothing of its calls was seen.
+            warnings += (f"{shown}, and family {family.name} writes no calls: name one if answers or calls go wrong",)
         return Choice(family, f"{shown}; {reason}", tool_parsers(family), warnings, found)
     seen = "the chat template shows no reasoning" if template else "there is no chat template"
     remedy = "if the model does reason, name its family: --reasoning-parser NAME (`vllm-reasoning-ext families`)"
