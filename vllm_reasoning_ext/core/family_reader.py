@@ -30,9 +30,10 @@ class FamilyReader:
 
     Attributes:
         max_held: the most characters that were kept back after a delta.
+        unreleased: the characters that were fed and have not come out yet, whatever keeps them back.
     """
 
-    __slots__ = ("_firsts", "_grammar", "_lexer", "_plain", "_sink", "max_held")
+    __slots__ = ("_firsts", "_grammar", "_lexer", "_plain", "_sink", "max_held", "unreleased")
 
     def __init__(self, lexer: Lexer, grammar: FamilyGrammar, sink: Sink, firsts: tuple[str, ...]) -> None:
         self._lexer = lexer
@@ -41,6 +42,7 @@ class FamilyReader:
         self._firsts = firsts
         self._plain = ""  # what plain text is now; "" where the whole way has to be gone
         self.max_held = 0
+        self.unreleased = 0
         self._settle()
 
     @property
@@ -74,6 +76,8 @@ class FamilyReader:
                     if not shown:
                         self._settle()
                         return Delta(self._sink.take())
+                    if shown is not text:
+                        self.unreleased += len(text) - len(shown)
                     plain = self._plain
                     if plain == "reasoning":
                         self._sink.reasoning_last = shown[-1]
@@ -99,5 +103,6 @@ class FamilyReader:
         held = len(tail) + self._grammar.held
         if held > self.max_held:
             self.max_held = held
+        self.unreleased = held + self._sink.withheld_size if self._sink.withheld else held
         plain = "" if tail else self._grammar.plain
         self._plain = plain if plain and self._sink.passes(plain) else ""

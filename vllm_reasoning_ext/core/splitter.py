@@ -131,6 +131,11 @@ class Splitter:
         return self._reader.max_held
 
     @property
+    def unreleased(self) -> int:
+        """How many characters were fed and have not come out yet; after a fault, as before the delta that failed."""
+        return self._reader.unreleased
+
+    @property
     def ended_by(self) -> str:
         """How the last reasoning ended: "closer", "tool", or "" when it has not."""
         return self._reader.ended_by

@@ -2,13 +2,16 @@
 
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from vllm_reasoning_ext.core.events import CONTENT, Delta, Event
 from vllm_reasoning_ext.core.grammar.contract import Observer
 from vllm_reasoning_ext.core.record import Family
 from vllm_reasoning_ext.core.splitter import Splitter
 from vllm_reasoning_ext.core.state import StartState
+
+TEXTS_MAX: Final = 64
+"""Texts remembered before the list is cut to what is kept back; cutting it each time would cost more."""
 
 _logged: set[str] = set()
 
@@ -21,12 +24,13 @@ class GuardedSplitter:
         family: as for `Splitter`; `options` too.
     """
 
-    __slots__ = ("_log", "_splitter", "start")
+    __slots__ = ("_log", "_splitter", "_texts", "start")
 
     def __init__(self, log: logging.Logger, family: str | Family, **options: Any) -> None:
         self._log = log
         self.start: StartState = StartState("undecided")
         self._splitter: Splitter | None = None
+        self._texts: list[str] = []  # the last ones fed, as far back as text may be kept back
         try:
             self._splitter = Splitter(family, **options)
             self.start = self._splitter.start
@@ -62,10 +66,15 @@ class GuardedSplitter:
         """Feed one delta; after a fault the text is content."""
         splitter = self._splitter
         if splitter is not None:
+            texts = self._texts
+            if len(texts) > TEXTS_MAX:
+                texts[:] = ["".join(texts)[-splitter.unreleased :]] if splitter.unreleased else []
             try:
-                return splitter.feed(text, token_ids)
+                delta = splitter.feed(text, token_ids)
             except Exception as error:
                 return self._give_up(error, text)
+            texts.append(text)
+            return delta
         return Delta.of_content(text) if text else Delta()
 
     def finish(self, reason: str | None = None) -> Delta:
@@ -78,13 +87,12 @@ class GuardedSplitter:
         return Delta()
 
     def _give_up(self, error: Exception, text: str) -> Delta:
+        """Go on without the splitter: what it kept back before this call, and this text, are content as they are."""
         self._fault(error)
         broken, self._splitter = self._splitter, None
-        try:
-            held = broken.finish().events if broken is not None else ()
-        except Exception:  # the same fault once more: what it held is out of reach
-            held = ()
-        return Delta((*held, Event(CONTENT, text)) if text else held)
+        waiting = broken.unreleased if broken is not None else 0
+        kept, self._texts = "".join(self._texts)[-waiting:] if waiting else "", []
+        return Delta((Event(CONTENT, kept + text),)) if kept or text else Delta()
 
     def _fault(self, error: Exception) -> None:
         cause = f"{type(error).__name__} at {error.__traceback__ and _innermost(error)}"

@@ -34,6 +34,10 @@ class OutputReader(Protocol):
         """The most characters that were kept back after a delta."""
 
     @property
+    def unreleased(self) -> int:
+        """How many of the characters fed before the last delta have not come out, if that delta has failed."""
+
+    @property
     def ended_by(self) -> str:
         """How the last block ended: "closer", "tool", or "" while it is open or where there was none."""
 

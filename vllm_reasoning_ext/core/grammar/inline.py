@@ -76,6 +76,7 @@ class Inline:
         "_ticks",
         "_where",
         "closed",
+        "unreleased",
     )
 
     def __init__(
@@ -104,6 +105,7 @@ class Inline:
         self._state = _State.OPENED if force_reasoning else _State.ANSWER
         self._tail = ""
         self.closed = False
+        self.unreleased = 0  # characters that were fed and have not come out yet
         # The answer: a leading blank run that may still be dropped, and the code fence.
         self._head = True
         self._found = False
@@ -139,7 +141,9 @@ class Inline:
             raise RuntimeError("this splitter is finished: make a new one for the next text")
         if text:
             self._advance(self._tail + text if self._tail else text, final=False)
-        return Delta(self._sink.take())
+        delta = Delta(self._sink.take())
+        self.unreleased += len(text) - sum([len(event.text) for event in delta.events if not event.synthetic])
+        return delta
 
     def finish(self) -> Delta:
         """Release what was held; the machine is then closed.

@@ -11,26 +11,31 @@ class Sink:
     Args:
         joiner: text between two reasoning bodies, and between two answer bodies of a channel grammar.
         stream_reasoning: False keeps a block's events back until the block closes.
+
+    Attributes:
+        withheld: the events that are kept back so.
     """
 
     __slots__ = (
         "_answer_open",
-        "_held",
         "_reasoning_open",
         "_slice_open",
+        "_summed",
         "_to",
+        "_withheld_size",
         "answer_last",
         "events",
         "joiner",
         "reasoning_last",
         "stream_reasoning",
+        "withheld",
     )
 
     def __init__(self, joiner: str = "\n", stream_reasoning: bool = True) -> None:
         self.joiner = joiner
         self.stream_reasoning = stream_reasoning
         self.events: list[Event] = []
-        self._held: list[Event] = []
+        self.withheld: list[Event] = []
         self._to = self.events
         # The last character of the last non-empty body, "" when there was none; `_open` when a new body has
         # begun and holds nothing yet.
@@ -39,6 +44,16 @@ class Sink:
         self.answer_last = ""
         self._answer_open = False
         self._slice_open = False
+        self._summed = 0  # how many of the withheld events `withheld_size` has counted, and their characters
+        self._withheld_size = 0
+
+    @property
+    def withheld_size(self) -> int:
+        """How many characters of the model are withheld; each event is counted once."""
+        new = self.withheld[self._summed :]
+        self._summed += len(new)
+        self._withheld_size += sum([len(event.text) for event in new if not event.synthetic])
+        return self._withheld_size
 
     def put(self, kind: Kind, text: str) -> None:
         if text:
@@ -57,7 +72,7 @@ class Sink:
         """Begin a reasoning body (a block, or a reasoning channel's body)."""
         self._reasoning_open = True
         if not self.stream_reasoning:
-            self._to = self._held
+            self._to = self.withheld
 
     def reasoning(self, text: str) -> None:
         if not text:
@@ -71,9 +86,10 @@ class Sink:
 
     def close_reasoning(self) -> None:
         """End the reasoning body: what was held because of `stream_reasoning=False` goes out."""
-        if self._held:
-            self.events.extend(self._held)
-            self._held.clear()
+        if self.withheld:
+            self.events.extend(self.withheld)
+            self.withheld.clear()
+            self._summed = self._withheld_size = 0
         self._to = self.events
 
     def open_answer(self) -> None:
