@@ -16,7 +16,7 @@ from tests.support.outputs import of_family
 from tests.support.vllm_drive import WIDTHS, Case, compose
 from vllm_reasoning_ext.core.families import FAMILIES
 from vllm_reasoning_ext.demo.outputs import TOOLS, Output
-from vllm_reasoning_ext.engines import register
+from vllm_reasoning_ext.engines import guard, register
 from vllm_reasoning_ext.engines.vllm import parser as vllm_adapter
 from vllm_reasoning_ext.engines.vllm.message import answers_at_once, finish_reason, offers_tools
 from vllm_reasoning_ext.errors import SetupError
@@ -240,3 +240,43 @@ def test_a_checkpoints_suffix_is_the_parsers_too() -> None:
     ids = tokenizer.encode("<think:lab>a</think:lab>", add_special_tokens=False)
     assert parser.is_reasoning_end_streaming(ids, ids[-1:])
     assert reasoning_parser("hunyuan", byte_tokenizer("hunyuan")).reasoning_start_str == "<think>"
+
+
+class NoDecoder:
+    """A tokenizer whose decoder fails for everything but a single token."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tokenizer, name)
+
+    def decode(self, ids: Any, **kwargs: Any) -> str:
+        if not isinstance(ids, int) and len(ids) != 1:
+            raise OverflowError("out of range")
+        return str(self._tokenizer.decode(ids, **kwargs))
+
+
+@pytest.mark.parametrize("family", ["qwen3", "gemma4", "gpt_oss", "muse_glimmer"])
+def test_ids_methods_never_raise(family: str, caplog: pytest.LogCaptureFixture) -> None:
+    guard._logged.clear()
+    parser = reasoning_parser(family, NoDecoder(byte_tokenizer(family)))
+    ids = byte_tokenizer(family).encode("<think>a</think> to=f<|message|>b", add_special_tokens=False)
+    for _ in range(2):
+        assert parser.is_reasoning_end(ids) in (True, False)
+        assert parser.is_reasoning_end_streaming(ids, ids[-2:]) in (True, False)
+        assert parser.count_reasoning_tokens(ids) >= 0
+    assert parser.is_reasoning_end([10**9]) in (True, False)
+    faults = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert len(faults) == len({record.getMessage() for record in faults})  # each is told once
+
+
+def test_a_list_that_the_caller_grows_is_counted_right() -> None:
+    tokenizer = byte_tokenizer("qwen3")
+    parser = reasoning_parser("qwen3", tokenizer)
+    ids = tokenizer.encode("<think>Six.</think>42", add_special_tokens=False)
+    grown: list[int] = []
+    for number in ids:
+        grown.append(number)
+        counted = parser.count_reasoning_tokens(grown)
+    assert counted == reasoning_parser("qwen3", tokenizer).count_reasoning_tokens(ids) == 4

@@ -1,19 +1,48 @@
 """A splitter that cannot raise: an engine must finish every reply, whatever fault of this package turns up."""
 
 import logging
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, Final, TypeVar, cast
 
 from vllm_reasoning_ext.core.events import CONTENT, Delta, Event
 from vllm_reasoning_ext.core.grammar.contract import Observer
 from vllm_reasoning_ext.core.record import Family
 from vllm_reasoning_ext.core.splitter import Splitter
 from vllm_reasoning_ext.core.state import StartState
+from vllm_reasoning_ext.engines.logs import vllm_log
 
 TEXTS_MAX: Final = 64
 """Texts remembered before the list is cut to what is kept back; cutting it each time would cost more."""
 
 _logged: set[str] = set()
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def never_raises(answer: object) -> Callable[[Method], Method]:
+    """Keep a fault in a method from the engine that calls it; it is logged once, without model text.
+
+    Args:
+        answer: what is returned in place of a result.
+    """
+
+    def guarded(method: Method) -> Method:
+        @wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return method(*args, **kwargs)
+            except Exception as error:
+                cause = _cause(error)
+                if cause not in _logged:
+                    _logged.add(cause)
+                    vllm_log.error("reasoning parser: %s failed (%s); taken as %r.", method.__name__, cause, answer)
+                return answer
+
+        return cast("Method", call)
+
+    return guarded
 
 
 class GuardedSplitter:
@@ -95,13 +124,18 @@ class GuardedSplitter:
         return Delta((Event(CONTENT, kept + text),)) if kept or text else Delta()
 
     def _fault(self, error: Exception) -> None:
-        cause = f"{type(error).__name__} at {error.__traceback__ and _innermost(error)}"
+        cause = _cause(error)
         if cause not in _logged:
             _logged.add(cause)
             self._log.error(
                 "reasoning parser: internal fault (%s); the reply goes on as content. Please report it with this line.",
                 cause,
             )
+
+
+def _cause(error: Exception) -> str:
+    """Name a fault and where it is, which says enough and holds no model text."""
+    return f"{type(error).__name__} at {error.__traceback__ and _innermost(error)}"
 
 
 def _innermost(error: Exception) -> str:

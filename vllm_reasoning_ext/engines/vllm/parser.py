@@ -19,7 +19,7 @@ from vllm_reasoning_ext.core.families import FAMILIES, Family
 from vllm_reasoning_ext.core.gate import reasoning_ended
 from vllm_reasoning_ext.core.start import start_state
 from vllm_reasoning_ext.core.suffix import fitted
-from vllm_reasoning_ext.engines.guard import GuardedSplitter
+from vllm_reasoning_ext.engines.guard import GuardedSplitter, never_raises
 from vllm_reasoning_ext.engines.logs import vllm_log
 from vllm_reasoning_ext.engines.names import class_name
 from vllm_reasoning_ext.engines.vllm import compose as vllm_compose
@@ -68,7 +68,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         self.prompt: Sequence[int] | None = None
         self._splitter: GuardedSplitter | None = None
         self._counter: ReasoningTokenCounter | None = None
-        self._counted: Sequence[int] = ()
+        self._counted = 0  # how many ids; the list may be the caller's own, and grow
         self._tools = True
         self._reset()
 
@@ -94,7 +94,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
             answer: the output is the answer, even where the prompt has opened a block.
         """
         self._reset()
-        self._counter, self._counted = None, ()
+        self._counter, self._counted = None, 0
         self._tools = tools is not False
         self._splitter = GuardedSplitter(
             vllm_log,
@@ -210,6 +210,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
 
     # vLLM's contract: ids.
 
+    @never_raises(False)
     def is_reasoning_end(self, input_ids: Sequence[int]) -> bool:
         """Tell whether the answer begins right after a prompt of these ids."""
         if self._splitter is None and self.prompt is None:
@@ -218,21 +219,23 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         start = start_state(None, self.family, prompt_token_ids=input_ids, tokenizer=self.model_tokenizer)
         return start.ended
 
+    @never_raises(False)
     def is_reasoning_end_streaming(self, input_ids: Sequence[int], delta_ids: Iterable[int]) -> bool:
         """Tell whether reasoning ended anywhere within the last `delta_ids` of `input_ids`."""
         ids = self.vocabulary.ids
         return reasoning_ended(self.family, input_ids, list(delta_ids), ids, self.vocabulary.decode)
 
+    @never_raises(0)
     def count_reasoning_tokens(self, token_ids: Sequence[int]) -> int:
         """Count the reasoning tokens of an output; a longer output of the same choice costs only its new ids."""
-        done = len(self._counted)
+        done = self._counted
         if self._counter is None or len(token_ids) < done:
             start = (self._splitter or self.begin()).start
             self._counter = ReasoningTokenCounter(
                 self.family, self.vocabulary.ids, start, self.vocabulary.decode, self._tools
             )
             done = 0
-        self._counted = token_ids
+        self._counted = len(token_ids)
         count = self._counter.feed(token_ids[done:])
         held = self._splitter.held if self._splitter is not None else 0
         # While streaming, the count of a chunk covers what was shown: what is held may turn out to be no reasoning.
