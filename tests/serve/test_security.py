@@ -8,12 +8,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+import vllm_reasoning_ext
 from tests.serve.liars import lying, reply
 from tests.serve.servers import Upstream, proxied
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "SECURITY.md"
-PACKAGE = ROOT / "vllm_reasoning_ext"
+PACKAGE = Path(vllm_reasoning_ext.__file__).parent
 
 NETWORK = {
     "socket",
