@@ -23,6 +23,7 @@ class Choosing(Composable):
 
     def __set_name__(cls, owner: type, name: str) -> None:  # noqa: N805 - a metaclass
         if name == "reasoning_parser_cls":
+            Composable.composed = True
             vllm_compose.compose(owner)
 
     def __call__(cls, tokenizer: Any, *args: Any, **kwargs: Any) -> ReasoningExtParser:  # noqa: N805 - a metaclass

@@ -16,7 +16,7 @@ from vllm_reasoning_ext.engines.guard import GuardedSplitter
 from vllm_reasoning_ext.engines.logs import vllm_log
 from vllm_reasoning_ext.engines.vllm import metrics as vllm_metrics
 from vllm_reasoning_ext.engines.vllm.handover import IdWindow
-from vllm_reasoning_ext.engines.vllm.lookup import DeltaMessage, delegating_parser, find_tool_parser
+from vllm_reasoning_ext.engines.vllm.lookup import DeltaMessage, delegating_parser, find_tool_parser, warn_moved
 from vllm_reasoning_ext.engines.vllm.message import (
     answers_at_once,
     message,
@@ -29,18 +29,26 @@ NEEDED: Final = ("_extract_tool_calls_streaming", "_extract_tool_calls", "_appen
 """Methods of vLLM's DelegatingParser that this module calls; without them the plain contract serves."""
 
 
-def compose(owner: type) -> None:
-    """Give a freshly composed Parser class our parse, parse_delta and set_prompt_token_ids.
+PLAIN_CONTRACT: Final = "a tool call that stands before, inside or without a thought may be lost"
+"""What it costs when vLLM drives a parser through the methods of its ReasoningParser."""
 
-    Left alone: a class that is no plain composition (it has a parse of its own), and a vLLM that composes in a
-    way we do not know. The ReasoningParser contract then serves.
+
+def compose(owner: type) -> None:
+    """Give a freshly composed Parser class parse, parse_delta and set_prompt_token_ids of this module.
+
+    Left alone: a class that is no plain composition (it has a parse of its own), and a vLLM that composes in an
+    unknown way. The ReasoningParser contract then serves.
     """
     try:
         base = delegating_parser()
     except ImportError:
+        warn_moved("this vLLM composes its parsers elsewhere", PLAIN_CONTRACT)
         return
-    known = issubclass(owner, base) and all(hasattr(owner, name) for name in NEEDED)
-    if known and all(getattr(owner, n) is getattr(base, n) for n in ("parse", "parse_delta")):
+    missing = [name for name in NEEDED if not hasattr(base, name)]
+    if missing:
+        warn_moved(f"this vLLM's composed parser has no {', '.join(missing)}", PLAIN_CONTRACT)
+        return
+    if issubclass(owner, base) and all(getattr(owner, n) is getattr(base, n) for n in ("parse", "parse_delta")):
         owner.parse = _parse  # type: ignore[attr-defined]
         owner.parse_delta = _parse_delta  # type: ignore[attr-defined]
         owner.set_prompt_token_ids = _set_prompt_token_ids  # type: ignore[attr-defined]

@@ -25,7 +25,7 @@ from vllm_reasoning_ext.engines.names import class_name
 from vllm_reasoning_ext.engines.vllm import compose as vllm_compose
 from vllm_reasoning_ext.engines.vllm import metrics as vllm_metrics
 from vllm_reasoning_ext.engines.vllm.handover import IdWindow
-from vllm_reasoning_ext.engines.vllm.lookup import ReasoningParser
+from vllm_reasoning_ext.engines.vllm.lookup import ReasoningParser, warn_moved
 from vllm_reasoning_ext.engines.vllm.message import answers_at_once, finish_reason, message, offers_tools
 from vllm_reasoning_ext.engines.vocabulary import vocabulary
 
@@ -37,8 +37,12 @@ class Composable(type(ReasoningParser)):  # type: ignore[misc]
     `Given`, with the class that is being made. Nothing of vLLM is patched: each composition is a fresh class.
     """
 
+    composed: ClassVar[bool] = False
+    """vLLM has composed a class in this process, so the hook below works."""
+
     def __set_name__(cls, owner: type, name: str) -> None:
         if name == "reasoning_parser_cls":
+            Composable.composed = True
             vllm_compose.compose(owner)
             vllm_metrics.prepare(cls.family.name)
 
@@ -137,6 +141,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
 
     def extract_reasoning(self, model_output: str, request: Any) -> tuple[str | None, str | None]:
         """Split one complete output."""
+        _check_composed()
         splitter = self.begin(offers_tools(request), answer=answers_at_once(request))
         fed, last = splitter.feed(model_output), splitter.finish()
         reasoning, content = fed.reasoning + last.reasoning, fed.content + last.content
@@ -156,7 +161,10 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         delta_token_ids: Sequence[int],
     ) -> Any:
         """Split one delta; only the delta arguments are read, the others differ between vLLM's modes."""
-        splitter = self._splitter or self.begin()
+        splitter = self._splitter
+        if splitter is None:
+            _check_composed()
+            splitter = self.begin()
         delta = splitter.feed(delta_text, delta_token_ids)
         if self._channels:
             if delta.plain:
@@ -252,6 +260,12 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
     def reasoning_end_str(self) -> str | None:
         """What a thinking budget forces at its end."""
         return self.family.reasoning_end_str or None
+
+
+def _check_composed() -> None:
+    """Say once where vLLM drives parsers through their plain contract and has never composed a class with one."""
+    if not Composable.composed:
+        warn_moved("this vLLM does not compose its parsers in the way that is known", vllm_compose.PLAIN_CONTRACT)
 
 
 @cache
