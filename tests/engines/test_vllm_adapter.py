@@ -280,3 +280,25 @@ def test_a_list_that_the_caller_grows_is_counted_right() -> None:
         grown.append(number)
         counted = parser.count_reasoning_tokens(grown)
     assert counted == reasoning_parser("qwen3", tokenizer).count_reasoning_tokens(ids) == 4
+
+
+@pytest.mark.parametrize("stop", [None, "abcdefgh", ["ab", "abcdefghijklmnop"]])
+@pytest.mark.parametrize(
+    "output", [o for o in ALL_OUTPUTS if o.reasoning], ids=lambda output: f"{output.family}-{output.name}"
+)
+def test_continuous_usage_never_goes_down(output: Output, stop: Any) -> None:
+    """With stop strings the text comes after its ids: a blank before a closer was counted, and taken back."""
+    case = Case(output, stop=stop)
+    lag = max(map(len, [stop] if isinstance(stop, str) else stop or [""])) - 1 if stop else 0
+    parser = case.parser(f"{output.family}_ext")
+    late, seen, counts, deltas = "", [], [0], list(case.deltas(1))
+    for at, (text, ids) in enumerate(deltas):
+        late += text
+        last = at == len(deltas) - 1
+        shown = late if last or not lag else late[:-lag]
+        late = late[len(shown) :]
+        seen += ids
+        parser.parse_delta(shown, ids, case.request, case.prompt, finished=last)
+        counts.append(parser._reasoning_parser.count_reasoning_tokens(seen))
+    assert counts == sorted(counts)
+    assert counts[-1] == reasoning_tokens(output)

@@ -22,6 +22,7 @@ from vllm_reasoning_ext.engines.vllm.message import (
     message,
     offers_tools,
     shows_reasoning,
+    stop_lag,
 )
 from vllm_reasoning_ext.errors import SetupError
 
@@ -244,6 +245,7 @@ class _Stream:
         if prompt_token_ids is not None:
             self._reasoning.set_prompt_token_ids(prompt_token_ids)
         self._splitter = self._reasoning.begin(offers_tools(request), answer=answers_at_once(request))
+        self._reasoning.lag = stop_lag(request)
         self._window = IdWindow(self._reasoning.vocabulary)
         # Only a parser that looks for calls with a machine of its own does without all of the text so far.
         self._whole = not getattr(self._tools, "engine_based_streaming", False) or _dictates_json(parser, request)
@@ -276,6 +278,7 @@ class _Stream:
             self._last = ids[-1]
         fed = self._splitter.feed(text, ids)
         ours = self._reasoning
+        ours.lag = 0
         reason = ours.finish_reason(self._request, self._output, self._last)
         end = self._splitter.finish(reason).events
         promoted = end[-1].text if self._splitter.floored else ""  # a thought given as the answer holds no call

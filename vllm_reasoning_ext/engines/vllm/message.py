@@ -80,3 +80,10 @@ def _server_limit(model_config: Any) -> Any:
             limit = None
         found = _server_limits[id(model_config)] = model_config, limit
     return found[1]
+
+
+def stop_lag(request: Any) -> int:
+    """Tell how many characters vLLM keeps back of a stream because a stop string may begin in them."""
+    stop = getattr(request, "stop", None) or ()
+    texts = (stop,) if isinstance(stop, str) else stop
+    return max([len(text) for text in texts if isinstance(text, str)], default=1) - 1

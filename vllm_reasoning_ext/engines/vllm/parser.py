@@ -72,6 +72,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
         self.prompt: Sequence[int] | None = None
         self._splitter: GuardedSplitter | None = None
         self._counter: ReasoningTokenCounter | None = None
+        self.lag = 0  # characters that vLLM keeps back for stop strings: their ids come before they do
         self._counted = 0  # how many ids; the list may be the caller's own, and grow
         self._tools = True
         self._reset()
@@ -245,7 +246,7 @@ class ReasoningExtParser(ReasoningParser, metaclass=Composable):  # type: ignore
             done = 0
         self._counted = len(token_ids)
         count = self._counter.feed(token_ids[done:])
-        held = self._splitter.held if self._splitter is not None else 0
+        held = self.lag + (self._splitter.held if self._splitter is not None else 0)
         # While streaming, the count of a chunk covers what was shown: what is held may turn out to be no reasoning.
         return count - self._counter.undecided(held) if held else count
 
