@@ -289,11 +289,11 @@ def test_health_and_metrics_pages(upstream_at: tuple[Upstream, str], client: htt
     with proxied(upstream_at[1]) as base:
         assert client.get(base + "/healthz").json() == {"status": "ok"}
         before = client.get(base + "/metrics").text
-        assert 'reasoning_ext_splits_total{end="closed",mode="stream",surface="chat"} 0.0' in before
+        assert 'reasoning_ext_translations_total{end="closed",mode="stream",surface="chat"} 0.0' in before
         client.post(base + CHAT, json=ask(stream=True)).read()
         page = client.get(base + "/metrics").text
     for line in (
-        'reasoning_ext_splits_total{end="closed",mode="stream",surface="chat"} 1.0',
+        'reasoning_ext_translations_total{end="closed",mode="stream",surface="chat"} 1.0',
         'reasoning_ext_chars_total{channel="reasoning",surface="chat"} 3.0',
         'reasoning_ext_chars_total{channel="answer",surface="chat"} 2.0',
         "reasoning_ext_proxy_in_progress 1.0",

@@ -29,7 +29,7 @@ class Metrics:
         self.registry = registry if registry is not None else prometheus.CollectorRegistry()
         own = {"registry": self.registry}
         self._splits = prometheus.Counter(
-            "reasoning_ext_splits", "Texts split, by how they ended", ["surface", "mode", "end"], **own
+            "reasoning_ext_translations", "Texts translated, by how they ended", ["surface", "mode", "end"], **own
         )
         self._chars = prometheus.Counter(
             "reasoning_ext_chars", "Characters given as each", ["surface", "channel"], **own
