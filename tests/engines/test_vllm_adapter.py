@@ -18,7 +18,7 @@ from vllm_reasoning_ext.core.families import FAMILIES
 from vllm_reasoning_ext.demo.outputs import TOOLS, Output
 from vllm_reasoning_ext.engines import guard, register
 from vllm_reasoning_ext.engines.vllm import parser as vllm_adapter
-from vllm_reasoning_ext.engines.vllm.message import answers_at_once, finish_reason, offers_tools
+from vllm_reasoning_ext.engines.vllm.message import answers_at_once, enabled_in_reasoning, finish_reason, offers_tools
 from vllm_reasoning_ext.errors import SetupError
 
 pytestmark = pytest.mark.vllm
@@ -302,3 +302,37 @@ def test_continuous_usage_never_goes_down(output: Output, stop: Any) -> None:
         counts.append(parser._reasoning_parser.count_reasoning_tokens(seen))
     assert counts == sorted(counts)
     assert counts[-1] == reasoning_tokens(output)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "binds"),
+    [
+        (["--structured-outputs-config", '{"enable_in_reasoning": true}'], True),
+        (['--structured-outputs-config={"backend": "xgrammar", "enable_in_reasoning": true}'], True),
+        (["--structured_outputs_config", '{"enable_in_reasoning": true}'], True),
+        (["--structured-outputs-config.enable_in_reasoning", "true", "--port", "1"], True),
+        (["--structured-outputs-config.enable_in_reasoning=True"], True),
+        (["--structured-outputs-config.enable-in-reasoning", "false"], False),
+        (["--structured-outputs-config", '{"enable_in_reasoning": false}'], False),
+        (["--structured-outputs-config", "not json"], False),
+        (["--structured-outputs-config"], False),
+        (["--port", "1"], False),
+    ],
+)
+def test_whether_a_servers_grammars_bind_in_reasoning(arguments: list[str], *, binds: bool) -> None:
+    assert enabled_in_reasoning(["api_server.py", *arguments]) is binds
+
+
+@pytest.mark.parametrize("family", ["deepseekv32", "minimax"])
+def test_a_grammar_that_binds_in_reasoning_makes_the_json_the_answer(
+    monkeypatch: pytest.MonkeyPatch, family: str
+) -> None:
+    monkeypatch.setattr("vllm_reasoning_ext.engines.vllm.message.binds_in_reasoning", lambda: True)
+    eos = vocabulary_of(family).eos
+    output = Output("dictated", family, '{"a": 1}' + eos, content='{"a": 1}', kwargs={"thinking": True})
+    case = Case(output, response_format={"type": "json_object"})
+    assert case.full(family) == ("", output.content, ())
+    for width in WIDTHS:
+        assert case.streamed(family, width=width) == ("", output.content, ())
+    plain = Case(output)
+    assert plain.full(family).reasoning == output.content  # without a grammar the prompt's block is open

@@ -126,3 +126,13 @@ def test_a_thinking_budget_ends_the_thought(served: tuple[str, Scripted], stream
     script = f"{frame.before}{'x' * 20}{over}{frame.after}It is 42.{frame.end}"
     reply = ask(scripted, script, frame.on, stream=stream, thinking_token_budget=20 + frame.counted)
     assert (reply.reasoning, reply.answer, reply.finish) == ("x" * 20, "It is 42.", "stop")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_grammar_that_binds_in_reasoning_too(start_vllm: Start, stream: bool) -> None:
+    """`enable_in_reasoning`: the JSON comes at once, inside the block that the prompt opened, and is the answer."""
+    settings = json.dumps({"backend": "xgrammar", "disable_any_whitespace": True, "enable_in_reasoning": True})
+    given = (*flags("deepseekv32"), "--structured-outputs-config", settings)
+    scripted = start_vllm("deepseekv32", *given, engine=True)
+    reply = ask(scripted, "", FRAMES["deepseekv32"].on, stream=stream, **schema())
+    assert (reply.reasoning, json.loads(reply.answer), reply.finish) == ("", ANSWER, "stop")

@@ -1,9 +1,15 @@
 """vLLM's request and message objects, as far as the adapter reads and makes them."""
 
+import json
+import sys
 from collections.abc import Sequence
-from typing import Any
+from functools import cache
+from itertools import pairwise
+from typing import Any, Final
 
 from vllm_reasoning_ext.engines.vllm.lookup import DeltaMessage
+
+_SETTINGS: Final = "--structured-outputs-config"
 
 
 def message(reasoning: str, content: str) -> Any:
@@ -31,12 +37,40 @@ def shows_reasoning(request: Any) -> bool:
 def answers_at_once(request: Any) -> bool:
     """Tell whether vLLM's grammar dictates the output from its first token, inside a block the prompt opened too.
 
-    It does not wait for an answer where the client wants no reasoning.
+    It does not wait for an answer where the client wants no reasoning, nor where the server's grammars bind in it.
     """
-    asked = getattr(request, "response_format", None)
+    if shows_reasoning(request) and not binds_in_reasoning():
+        return False
+    # Chat has `response_format`, Responses has `text.format`.
+    asked = getattr(request, "response_format", None) or getattr(getattr(request, "text", None), "format", None)
     kind = asked.get("type") if isinstance(asked, dict) else getattr(asked, "type", None)
-    constrained = getattr(request, "structured_outputs", None) is not None or kind not in (None, "text")
-    return constrained and not shows_reasoning(request)
+    return getattr(request, "structured_outputs", None) is not None or kind not in (None, "text")
+
+
+@cache
+def binds_in_reasoning() -> bool:
+    """Tell whether this server's grammars bind inside reasoning too; its command line is all that says so here."""
+    return enabled_in_reasoning(sys.argv)
+
+
+def enabled_in_reasoning(arguments: Sequence[str]) -> bool:
+    """Find `enable_in_reasoning` in vLLM's structured-outputs settings on a command line, in any of their forms."""
+    pieces: list[str] = []
+    for argument in arguments:
+        name, given, value = argument.partition("=")
+        pieces += [name, value] if given and name.startswith("-") else [argument]
+    for option, value in pairwise([*pieces, ""]):
+        name = option.replace("_", "-")
+        if name in (f"{_SETTINGS}.enable-in-reasoning", "-so.enable-in-reasoning"):
+            return value.lower() in ("true", "1", "") or value.startswith("-")
+        if name in (_SETTINGS, "-so"):
+            try:
+                settings = json.loads(value)
+            except ValueError:
+                continue
+            if isinstance(settings, dict) and settings.get("enable_in_reasoning") is True:
+                return True
+    return False
 
 
 def finish_reason(
