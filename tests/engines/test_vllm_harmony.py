@@ -1,4 +1,4 @@
-"""Our gpt_oss where vLLM composes its HarmonyParser: chat, Responses segments, and the same through vLLM's own."""
+"""The parser of gpt_oss where vLLM composes its HarmonyParser: chat, Responses segments, and the same through vLLM's own."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -102,7 +102,7 @@ def test_another_parser_gets_vllms_own() -> None:
     case = HarmonyCase(HARMONY_OUTPUTS[0])
     case.full("gpt_oss", "openai")
     parser = case.parser("openai_gptoss", "openai")
-    assert not parser._ours
+    assert not parser._splits
     assert case.streamed("openai_gptoss", "openai").reasoning == HARMONY_OUTPUTS[0].reasoning
 
 
@@ -119,3 +119,48 @@ def test_the_constraint_covers_the_channels() -> None:
     core = ReasoningParserManager.get_reasoning_parser("gpt_oss")
     assert core(case.tokenizer, chat_template_kwargs=kwargs).is_reasoning_end(case.prompt) is True
     assert core(case.tokenizer, chat_template_kwargs={}).is_reasoning_end(case.prompt) is False
+
+
+RUNS = "😀😁😂🤣😃 ᚠᚢᚦᚨᚱᚲ 𓀀𓀁𓀂𓀃 日本語 é"
+
+
+@pytest.mark.parametrize("width", range(1, 17))
+def test_no_character_breaks_where_deltas_end_within_characters(width: int) -> None:
+    """Every byte is a token here, so a delta ends in the middle of several characters in a row."""
+    script = f"<|channel|>analysis<|message|>{RUNS}<|end|><|start|>assistant<|channel|>final<|message|>{RUNS}<|return|>"
+    case = HarmonyCase(Output("runs", "gpt_oss", script, RUNS, RUNS))
+    assert case.streamed("gpt_oss", None, width) == (RUNS, RUNS, ())
+    parser = case.parser("gpt_oss", None)
+    parser.set_prompt_token_ids(case.prompt)
+    segments = []
+    for at in range(0, len(case.ids), width):
+        segments += parser.process_chunk(case.ids[at : at + width]).segments
+    segments += parser.flush()
+    texts = {"analysis": "", "final": ""}
+    for segment in segments:
+        if segment.channel in texts:
+            texts[segment.channel] += segment.delta
+    assert texts == {"analysis": RUNS, "final": RUNS}
+
+
+NOT_JSON = "<|channel|>commentary to=functions.weather<|message|>not json"
+CALL = '<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{"city": "Oslo"}'
+
+
+@pytest.mark.parametrize(
+    ("script", "cities"),
+    [
+        (f"{NOT_JSON}<|call|><|start|>assistant{CALL}<|call|>", ("Oslo",)),
+        (f"{NOT_JSON}<|start|>assistant{CALL}<|call|>", ("Oslo",)),
+        (f"{CALL}<|start|>assistant{CALL.replace('Oslo', 'Rome')}<|call|>", ("Oslo", "Rome")),
+    ],
+    ids=["ended by its terminator", "ended by the next header", "two calls of one function"],
+)
+def test_a_slice_ends_where_the_core_says(script: str, cities: tuple[str, ...]) -> None:
+    case = HarmonyCase(Output("slices", "gpt_oss", script, cities=cities))
+    calls = tuple(("weather", {"city": city}) for city in cities)
+    shown = [case.full("gpt_oss", "openai"), *(case.streamed("gpt_oss", "openai", width) for width in WIDTHS)]
+    for reply in shown:
+        assert reply.calls == calls
+        assert ("not json" in reply.content) is ("not json" in script)
+    assert len({reply.content for reply in shown}) == 1

@@ -1,4 +1,4 @@
-"""The Parser class that vLLM composes from a reasoning parser of ours and any tool parser: split once, route.
+"""The Parser class that vLLM composes from a reasoning parser of this package and any tool parser: split once, route.
 
 vLLM's own composition runs the reasoning parser until it reports an end and the tool parser after that, which
 loses whatever does not come in this order (a call before or without a thought, a second thought, a call whose
@@ -67,19 +67,19 @@ def _parse(
     model_output_token_ids: Sequence[int] = (),
 ) -> tuple[str | None, str | None, Any]:
     _count_history(self, request)
-    ours = _reasoning_parser_for(self, request)
-    splitter = ours.begin(offers_tools(request), answer=answers_at_once(request))
+    reasoning_parser = _reasoning_parser_for(self, request)
+    splitter = reasoning_parser.begin(offers_tools(request), answer=answers_at_once(request))
     ids = list(model_output_token_ids) or None
-    reason = ours.finish_reason(request, len(model_output_token_ids), ids[-1] if ids else None)
+    reason = reasoning_parser.finish_reason(request, len(model_output_token_ids), ids[-1] if ids else None)
     fed, last = splitter.feed(model_output, ids), splitter.finish(reason)
     reasoning = (fed.reasoning + last.reasoning) or None
     content = fed.content + last.content
-    count(ours, splitter, request, reason, bool(reasoning), bool(content.strip()))
+    count(reasoning_parser, splitter, request, reason, bool(reasoning), bool(content.strip()))
     tools = self._tool_parser
     # What the model wrote is the answer where no call is allowed, and a thought given as the answer holds none.
     if tools is None or not offers_tools(request) or splitter.floored:
         return reasoning, content or None, []
-    _leave_reasoning_to_us(tools)
+    _leave_reasoning_alone(tools)
     if not _reads_slices_only(self, request):
         calls, rest = self._extract_tool_calls(
             content=content or None, request=request, enable_auto_tools=enable_auto_tools
@@ -182,7 +182,7 @@ def _count_history(parser: Any, request: Any) -> None:
         count(request)
 
 
-def _leave_reasoning_to_us(tool_parser: Any) -> None:
+def _leave_reasoning_alone(tool_parser: Any) -> None:
     """Make a tool parser that knows the family's reasoning markers too take those in an answer for text."""
     if hasattr(tool_parser, "skip_reasoning_parsing"):  # 0.32 on
         tool_parser.skip_reasoning_parsing = True
@@ -211,16 +211,16 @@ class _Stream:
         "_last",
         "_only_slices",
         "_output",
-        "_owed",
         "_parser",
-        "_reads",
+        "_parses_calls",
         "_reasoning",
         "_request",
         "_run",
-        "_shows",
+        "_shows_reasoning",
         "_splitter",
         "_thought",
         "_tools",
+        "_unshown",
         "_whole",
         "_window",
     )
@@ -230,18 +230,18 @@ class _Stream:
         self._request = request
         self._reasoning = _reasoning_parser_for(parser, request)
         self._tools = parser._tool_parser
-        self._reads = self._tools is not None and offers_tools(request)
-        if self._reads:
-            _leave_reasoning_to_us(self._tools)
-        self._only_slices = self._reads and _reads_slices_only(parser, request)
-        self._shows = shows_reasoning(request)
+        self._parses_calls = self._tools is not None and offers_tools(request)
+        if self._parses_calls:
+            _leave_reasoning_alone(self._tools)
+        self._only_slices = self._parses_calls and _reads_slices_only(parser, request)
+        self._shows_reasoning = shows_reasoning(request)
         self._output = 0
         self._last: int | None = None
         self._thought = self._answered = False
         self._announced = 0  # calls the tool parser has reported
         self._run: list[str] = []  # tool slices with nothing between, and the calls reported before them
         self._before = 0
-        self._owed = ""  # until it reports a call: what the tool parser has got and has not shown
+        self._unshown = ""  # until it reports a call: what the tool parser has got and has not shown
         if prompt_token_ids is not None:
             self._reasoning.set_prompt_token_ids(prompt_token_ids)
         self._splitter = self._reasoning.begin(offers_tools(request), answer=answers_at_once(request))
@@ -249,7 +249,7 @@ class _Stream:
         self._window = IdWindow(self._reasoning.vocabulary)
         # Only a parser that looks for calls with a machine of its own does without all of the text so far.
         self._whole = not getattr(self._tools, "engine_based_streaming", False) or _dictates_json(parser, request)
-        if self._reads and not self._only_slices and not self._whole:
+        if self._parses_calls and not self._only_slices and not self._whole:
             # Such a parser may mend what it takes for a lost opener, in its first delta only: let that one be empty.
             self._call("", [])
 
@@ -262,14 +262,14 @@ class _Stream:
         reasoning = delta.reasoning
         if reasoning:
             self._thought = True
-        if self._reads and not self._only_slices:
+        if self._parses_calls and not self._only_slices:
             self._window.track(text, ids, delta)
         if not delta.content:
             # Nearly every delta of a thought ends here.
-            return DeltaMessage(reasoning=reasoning) if reasoning and self._shows else None
+            return DeltaMessage(reasoning=reasoning) if reasoning and self._shows_reasoning else None
         self._answered = self._answered or not delta.content.isspace()
-        shown = reasoning if self._shows else ""
-        return self._route(delta, shown) if self._reads else message(shown, delta.content)
+        shown = reasoning if self._shows_reasoning else ""
+        return self._route(delta, shown) if self._parses_calls else message(shown, delta.content)
 
     def last(self, text: str, ids: Sequence[int]) -> Any:
         """Parse the last delta and release what is held."""
@@ -277,18 +277,18 @@ class _Stream:
             self._output += len(ids)
             self._last = ids[-1]
         fed = self._splitter.feed(text, ids)
-        ours = self._reasoning
-        ours.lag = 0
-        reason = ours.finish_reason(self._request, self._output, self._last)
+        reasoning_parser = self._reasoning
+        reasoning_parser.lag = 0
+        reason = reasoning_parser.finish_reason(self._request, self._output, self._last)
         end = self._splitter.finish(reason).events
         promoted = end[-1].text if self._splitter.floored else ""  # a thought given as the answer holds no call
         end = end[:-1] if promoted else end
         delta = Delta((*fed.events, *end)) if end else fed
         thought = self._thought or bool(delta.reasoning)
         answered = self._answered or bool(delta.content.strip() or promoted)
-        count(ours, self._splitter, self._request, reason, thought, answered)
-        reasoning = delta.reasoning if self._shows else ""
-        if not self._reads:
+        count(reasoning_parser, self._splitter, self._request, reason, thought, answered)
+        reasoning = delta.reasoning if self._shows_reasoning else ""
+        if not self._parses_calls:
             return message(reasoning, delta.content + promoted)
         if not self._only_slices:
             self._window.track(text, ids, delta)
@@ -297,12 +297,12 @@ class _Stream:
         return _joined(found, message("", rest + promoted))
 
     def _route(self, delta: Delta, reasoning: str) -> Any:
-        """Send what the tool parser reads to it, and merge its message with ours."""
+        """Send what the tool parser reads to it, and merge its message with reasoning_parser."""
         found = message(reasoning, "")
         if not self._only_slices:
             if delta.content:
                 if not self._announced:
-                    self._owed += delta.content
+                    self._unshown += delta.content
                 found = _joined(found, self._noted(self._call(delta.content, self._window.take(delta))))
             return found
         slices = ""
@@ -326,16 +326,16 @@ class _Stream:
     def _noted(self, found: Any) -> Any:
         """Restore, as long as there is no call, what the tool parser swallowed before the text that it shows."""
         if found is not None and found.content and not self._announced:
-            end = _reach(self._owed, found.content)
+            end = _reach(self._unshown, found.content)
             if end > len(found.content):
-                found.content = self._owed[:end]
+                found.content = self._unshown[:end]
             # Text that it changed cannot be followed: what it swallows from then on is its own affair.
-            self._owed = self._owed[end:] if end >= 0 else ""
+            self._unshown = self._unshown[end:] if end >= 0 else ""
         return found
 
     def _withheld(self) -> str:
         """Give back, at the end of an output without calls, what the tool parser took for one and never showed."""
-        return self._owed if not self._announced and not self._owed.isspace() else ""
+        return self._unshown if not self._announced and not self._unshown.isspace() else ""
 
     def _call(self, text: str, ids: list[int]) -> Any:
         """Feed the tool parser."""
@@ -361,7 +361,7 @@ class _Stream:
             state.previous_text, state.previous_token_ids = before + text, before_ids + ids
         if found is None:
             return None
-        # A tool parser that knows the grammar may report thoughts too; ours are the ones that count.
+        # A tool parser that knows the grammar may report thoughts too; reasoning_parser are the ones that count.
         found.reasoning = None
         begun = sum(call.id is not None for call in found.tool_calls)
         self._announced += begun

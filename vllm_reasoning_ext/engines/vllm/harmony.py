@@ -1,23 +1,24 @@
-"""Our `gpt_oss` on a model of vLLM's type gpt_oss, where vLLM insists on its own HarmonyParser.
+"""`gpt_oss` on a model of vLLM's type gpt_oss, where vLLM insists on its own HarmonyParser.
 
 Theory of operation. For that model type vLLM composes nothing: it sets the chosen parsers on its HarmonyParser,
 which wants a GptOssReasoningParser and then reads the ids with openai_harmony, stopping at the first malformed
-message. vLLM looks our class up by name before it fetches HarmonyParser, so importing this module, which happens
-only when `gpt_oss` of ours is chosen, puts a subclass in its place. The subclass turns our splitter's events into
+message. vLLM looks the parser up by name before it fetches HarmonyParser, so importing this module, which happens
+only when `gpt_oss` or `auto` is chosen, puts a subclass in its place. The subclass turns the splitter's events into
 what the serving layer wants: chat replies, and for the Responses API the segments and messages of HarmonyContext.
 For any other reasoning parser it is vLLM's HarmonyParser unchanged.
 """
 
+import importlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum, auto
 from typing import Any, Final, NamedTuple
 
 from vllm_reasoning_ext.core.count import ReasoningTokenCounter
 from vllm_reasoning_ext.core.events import CONTENT, MARKER, REASONING, TOOL, Event
 from vllm_reasoning_ext.core.families import get_family
-from vllm_reasoning_ext.core.grammar.harmony import CHANNEL, CLOSERS, MESSAGE, START
-from vllm_reasoning_ext.core.reading.decode import Decode
-from vllm_reasoning_ext.engines.guard import GuardedSplitter
+from vllm_reasoning_ext.core.reading.decode import TextOfIds
+from vllm_reasoning_ext.core.state import StartState
 from vllm_reasoning_ext.engines.logs import vllm_log
 from vllm_reasoning_ext.engines.vllm import compose as vllm_compose
 from vllm_reasoning_ext.engines.vllm import metrics as vllm_metrics
@@ -28,8 +29,8 @@ from vllm_reasoning_ext.engines.vllm.parser import ReasoningExtParser
 COVERED: Final = "reasoning_ext_constraint_covers_channels"
 """Mark in the parser's kwargs: vLLM's structural tag spells the channels out, so it applies from the first token."""
 
-_MAX_CHARACTER_IDS: Final = 8
-"""Ids kept back because their bytes may be the beginning of a character."""
+_FUNCTIONS: Final = "functions."
+"""What the recipient of a function call begins with; other recipients are built-in tools, whose input is free."""
 
 try:
     _Base: Any = find("GptOssReasoningParser", "vllm.reasoning.gptoss_reasoning_parser")
@@ -38,7 +39,7 @@ except ImportError:
 
 
 class GptOssParser(ReasoningExtParser, _Base):  # type: ignore[misc]
-    """Our gpt_oss, as a kind of the reasoning parser that HarmonyParser accepts."""
+    """The parser of gpt_oss, as a kind of the reasoning parser that HarmonyParser accepts."""
 
     family = get_family("gpt_oss")
 
@@ -58,224 +59,249 @@ class Piece(NamedTuple):
     recipient: str | None = None
 
 
+class _Slice(Enum):
+    """Where the reader of a tool slice is."""
+
+    NONE = auto()
+    UNDECIDED = auto()  # nothing but the header and blanks so far
+    CALL = auto()
+    TEXT = auto()  # its arguments cannot be a JSON object
+
+
 class Pieces:
     """Turns events into pieces: a tool slice becomes a call and its arguments.
 
-    It observes the splitter whose events it reads, to know a marker from the same characters in an argument.
+    The arguments of a function are a JSON object, so the first visible character tells whether a slice is a call of
+    one; a slice that is none is shown as the model wrote it. Where a slice begins and ends the events say.
+
+    Args:
+        start: where the output starts; a prompt may have begun a call.
     """
 
-    def __init__(self, splitter: GuardedSplitter) -> None:
-        splitter.observe(self)
-        self._markers: set[int] = set()  # where they begin, in characters of the output
-        self._at = 0
-        self._last: tuple[str, str | None] | None = None
-        self._closer = ""
-        self._ended = False  # a closing marker was the last text of a slice: its end, unless the slice goes on
-
-    def spelling(self, marker: str, position: int, real: bool | None) -> None:
-        """Hear from the splitter how a spelling was read."""
-        if real is not None:
-            self._markers.add(position)
-
-    def text_alone(self, why: str) -> None:
-        """Hear that the ids no longer count."""
+    def __init__(self, start: StartState) -> None:
+        self._in_body = start.recipient is not None and start.body_begun
+        self._state = _Slice.NONE
+        self._slice = ""  # the text of an undecided slice
+        self._header = 0  # characters of it that are its header
+        self._recipient: str | None = None
+        self._body: str | None = None  # the kind of the message that is open
 
     def read(self, events: Iterable[Event]) -> Iterator[Piece]:
         """Read the next events."""
-        for kind, text, synthetic, recipient, *_ in events:
-            marked = self._at in self._markers
-            self._at += 0 if synthetic else len(text)
-            if kind is TOOL:
-                yield from self._tool(text, recipient, marked)
-            elif kind is not MARKER:
-                self._ended = False
-                if synthetic or self._last != (kind, None):
-                    self._last = (kind, None)
-                    yield Piece("message", "")
-                yield Piece(kind, text if not synthetic else "", None)
+        for event in events:
+            if event.kind is TOOL:
+                yield from self._tool(event)
+            elif event.kind is not MARKER:
+                yield from self.end()
+                yield from self._message(event.kind, anew=event.synthetic)
+                yield Piece(event.kind, "" if event.synthetic else event.text)
 
-    def _tool(self, text: str, recipient: str | None, marked: bool) -> Iterator[Piece]:
-        begins = marked and text.startswith((START, CHANNEL)) and (self._ended or text.endswith(MESSAGE))
-        if begins or self._last != (TOOL, recipient):
-            self._last, self._ended = (TOOL, recipient), False
+    def end(self) -> Iterator[Piece]:
+        """End the slice that is open, if any; one without arguments is a call."""
+        if self._state is _Slice.UNDECIDED:
+            yield from self._decide(_Slice.CALL)
+        self._state = _Slice.NONE
+
+    def _message(self, kind: str, *, anew: bool = False) -> Iterator[Piece]:
+        if anew or self._body != kind:
+            self._body = kind
             yield Piece("message", "")
-            yield Piece("call", "", recipient)
-            if begins or text.startswith((START, CHANNEL)) or text.endswith(MESSAGE):
-                return  # the slice's own header
-        if self._ended:  # it was quoted: the arguments go on
-            self._ended = False
-            yield Piece(TOOL, self._closer, recipient)
-        if marked and text in CLOSERS:
-            self._ended, self._closer = True, text
+
+    def _tool(self, event: Event) -> Iterator[Piece]:
+        if event.begins:
+            yield from self.end()
+            self._state, self._recipient = _Slice.UNDECIDED, event.recipient
+            self._slice, self._header = event.text, len(event.text)
+            if self._in_body:
+                self._header, self._in_body = 0, False
+                yield from self._decide(_Slice.CALL)
+        elif event.ends:
+            if self._state is _Slice.TEXT:
+                yield Piece(CONTENT, event.text)
+            yield from self.end()
+        elif self._state is _Slice.UNDECIDED:
+            self._slice += event.text
+            arguments = event.text.lstrip()
+            if arguments:
+                known = not (event.recipient or "").startswith(_FUNCTIONS)
+                yield from self._decide(_Slice.CALL if known or arguments[0] == "{" else _Slice.TEXT)
         else:
-            yield Piece(TOOL, text, recipient)
+            yield Piece(CONTENT if self._state is _Slice.TEXT else TOOL, event.text, event.recipient)
+
+    def _decide(self, state: _Slice) -> Iterator[Piece]:
+        """Give what was kept of an undecided slice, as what it turned out to be."""
+        self._state = state
+        text, self._slice = self._slice, ""
+        if state is _Slice.TEXT:
+            yield from self._message(CONTENT)
+            yield Piece(CONTENT, text)
+        else:
+            yield from self._message(TOOL, anew=True)
+            yield Piece("call", "", self._recipient)
+            if len(text) > self._header:
+                yield Piece(TOOL, text[self._header :], self._recipient)
 
 
-class TextOfIds:
-    """Decodes ids as they come; an incomplete character waits."""
+MARK: Final = "_reasoning_ext"
 
-    def __init__(self, decode: Decode) -> None:
-        self._decode = decode
-        self._ids: list[int] = []
+_METHODS: Final = ("process_chunk", "flush", "parse", "parse_delta")
+"""Methods of vLLM's HarmonyParser that are overridden here; without them it is left alone."""
 
-    def push(self, ids: Sequence[int]) -> str:
-        self._ids += ids
-        text = self._decode(self._ids)
-        if text.endswith("\ufffd") and len(self._ids) < _MAX_CHARACTER_IDS + len(ids):
-            return ""
-        self._ids = []
-        return text
+try:
+    harmony: Any = importlib.import_module("vllm.parser.harmony")
+    _Harmony: Any = harmony.HarmonyParser
+except Exception as error:  # an unknown vLLM must still serve
+    vllm_log.warning("gpt_oss models keep vLLM's own harmony parser: %r", error)
+    harmony, _Harmony = None, object
+
+
+class HarmonyParser(_Harmony):  # type: ignore[misc]
+    """vLLM's HarmonyParser over this package's splitter, where its reasoning parser is a `GptOssParser`."""
+
+    _reasoning_ext = True  # `MARK`
+
+    def __init__(self, tokenizer: Any, tools: Any = None, *args: Any, **kwargs: Any) -> None:
+        template = kwargs.get("chat_template_kwargs")
+        super().__init__(tokenizer, tools, *args, **kwargs)
+        self._splits = isinstance(self._reasoning_parser, GptOssParser)
+        if self._splits and isinstance(template, dict):
+            template[COVERED] = True  # the Responses API hands this very dict on to the engine core
+        self._turn: _Turn | None = None
+        if self._splits:
+            vllm_metrics.prepare(GptOssParser.family.name)
+        self._calls = 0
+
+    def set_prompt_token_ids(self, prompt_token_ids: Sequence[int]) -> None:
+        if self._splits:
+            self._reasoning_parser.set_prompt_token_ids(prompt_token_ids)
+            self._turn = None
+        else:
+            super().set_prompt_token_ids(prompt_token_ids)
+
+    def is_reasoning_end(self, input_ids: list[int]) -> bool:
+        if not self._splits:
+            return bool(super().is_reasoning_end(input_ids))
+        self._reasoning_parser.is_reasoning_end(input_ids)  # up to 0.31 the only sight of the prompt
+        return True
+
+    def count_reasoning_tokens(self, token_ids: Sequence[int]) -> int:
+        if self._splits:
+            return int(self._reasoning_parser.count_reasoning_tokens(token_ids))
+        return int(super().count_reasoning_tokens(token_ids))
+
+    # The Responses API.
+
+    def process_chunk(self, token_ids: Sequence[int]) -> Any:
+        if not self._splits:
+            return super().process_chunk(token_ids)
+        turn = self._turn = self._turn or _Turn(self._reasoning_parser)
+        segments, counted = turn.chunk(token_ids)
+        return harmony.ChunkResult([harmony.Segment(*s) for s in segments], counted)
+
+    def flush(self) -> list[Any]:
+        if not self._splits:
+            return list(super().flush())
+        turn, self._turn = self._turn or _Turn(self._reasoning_parser), None
+        return [harmony.Segment(*s) for s in turn.end()]
+
+    # Chat.
+
+    def parse(
+        self,
+        model_output: str,
+        request: Any,
+        enable_auto_tools: bool = False,
+        model_output_token_ids: Sequence[int] = (),
+    ) -> tuple[str | None, str | None, Any]:
+        if not self._splits:
+            return super().parse(  # type: ignore[no-any-return]
+                model_output, request, enable_auto_tools, model_output_token_ids=model_output_token_ids
+            )
+        parser = self._reasoning_parser
+        splitter = parser.begin(offers_tools(request), header=True)
+        pieces = Pieces(splitter.start)
+        ids = list(model_output_token_ids) or None
+        reason = parser.finish_reason(request, len(model_output_token_ids), ids[-1] if ids else None)
+        events = (*splitter.feed(model_output, ids).events, *splitter.finish(reason).events)
+        reasoning = "".join(e.text for e in events if e.kind is REASONING)
+        answered = any(e.kind is CONTENT or e.kind is TOOL for e in events)
+        vllm_compose.count(parser, splitter, request, reason, bool(reasoning), answered)
+        tools = self._tool_parser is not None and offers_tools(request)
+        content, calls = _calls(harmony, pieces, events) if tools else (_content(events), [])
+        for call in calls:
+            call.arguments = _compact(call.arguments)
+        return reasoning or None, content or None, calls or None
+
+    def parse_delta(
+        self,
+        delta_text: str,
+        delta_token_ids: list[int],
+        request: Any,
+        prompt_token_ids: list[int] | None = None,
+        *,
+        finished: bool,
+    ) -> Any:
+        if not self._splits:
+            return super().parse_delta(delta_text, delta_token_ids, request, prompt_token_ids, finished=finished)
+        if self._turn is None:
+            if prompt_token_ids is not None:
+                self._reasoning_parser.set_prompt_token_ids(prompt_token_ids)
+            self._turn, self._calls = _Turn(self._reasoning_parser, offers_tools(request)), 0
+        turn = self._turn
+        events = turn.feed(delta_text, delta_token_ids)
+        if finished:
+            events = (*events, *turn.finish(request))
+            self._turn = None
+        return self._message(turn, events, request, finished)
+
+    def _message(self, turn: "_Turn", events: tuple[Event, ...], request: Any, finished: bool) -> Any:
+        found = DeltaMessage()
+        reasoning = "".join(event.text for event in events if event.kind is REASONING)
+        if reasoning and shows_reasoning(request):
+            found.reasoning = reasoning
+        if self._tool_parser is not None and offers_tools(request):
+            content = self._stream_calls(turn, events, found, finished)
+        else:
+            content = _content(events)
+        if content:
+            found.content = content
+        return found if found.reasoning or found.content or found.tool_calls else None
+
+    def _stream_calls(self, turn: "_Turn", events: tuple[Event, ...], found: Any, finished: bool) -> str:
+        """Put the calls of these events into the message; give the content beside them, joiners included."""
+        content = ""
+        for event in (*events, None) if finished else events:
+            if event is not None and event.synthetic and event.kind is CONTENT:
+                content += event.text
+            for piece in turn.pieces.read([event]) if event is not None else turn.pieces.end():
+                if piece.what == "call":
+                    self._begin_call(found, piece)
+                elif piece.what is TOOL:
+                    self._continue_call(found, piece.text)
+                elif piece.what is CONTENT:
+                    content += piece.text
+        return content
+
+    def _begin_call(self, found: Any, piece: Piece) -> None:
+        function = harmony.DeltaFunctionCall(name=_name(piece.recipient), arguments="")
+        call = harmony.DeltaToolCall(
+            id=harmony.make_tool_call_id(), type="function", function=function, index=self._calls
+        )
+        found.tool_calls = [*found.tool_calls, call]
+        self._calls += 1
+
+    def _continue_call(self, found: Any, text: str) -> None:
+        if found.tool_calls:
+            found.tool_calls[-1].function.arguments += text
+        elif text:
+            function = harmony.DeltaFunctionCall(arguments=text)
+            found.tool_calls = [harmony.DeltaToolCall(index=self._calls - 1, function=function)]
 
 
 def install() -> None:
-    """Put our subclass in the place of vLLM's HarmonyParser; without the methods we know, leave it alone."""
-    try:
-        import vllm.parser.harmony as harmony
-
-        base = harmony.HarmonyParser
-        known = all(hasattr(base, name) for name in ("process_chunk", "flush", "parse", "parse_delta"))
-        if known and not hasattr(base, "_reasoning_ext"):
-            harmony.HarmonyParser = _subclass(harmony)
-    except Exception as error:  # an unknown vLLM must still serve
-        vllm_log.warning("gpt_oss models keep vLLM's own harmony parser: %r", error)
-
-
-def _subclass(harmony: Any) -> type:
-    base: Any = harmony.HarmonyParser
-
-    class HarmonyParser(base):  # type: ignore[misc]
-        """vLLM's HarmonyParser over our splitter."""
-
-        _reasoning_ext = True
-
-        def __init__(self, tokenizer: Any, tools: Any = None, *args: Any, **kwargs: Any) -> None:
-            template = kwargs.get("chat_template_kwargs")
-            super().__init__(tokenizer, tools, *args, **kwargs)
-            self._ours = isinstance(self._reasoning_parser, GptOssParser)
-            if self._ours and isinstance(template, dict):
-                template[COVERED] = True  # the Responses API hands this very dict on to the engine core
-            self._turn: _Turn | None = None
-            if self._ours:
-                vllm_metrics.prepare(GptOssParser.family.name)
-            self._calls = 0
-
-        def set_prompt_token_ids(self, prompt_token_ids: Sequence[int]) -> None:
-            if self._ours:
-                self._reasoning_parser.set_prompt_token_ids(prompt_token_ids)
-                self._turn = None
-            else:
-                super().set_prompt_token_ids(prompt_token_ids)
-
-        def is_reasoning_end(self, input_ids: list[int]) -> bool:
-            if not self._ours:
-                return bool(super().is_reasoning_end(input_ids))
-            self._reasoning_parser.is_reasoning_end(input_ids)  # up to 0.31 the only sight of the prompt
-            return True
-
-        def count_reasoning_tokens(self, token_ids: Sequence[int]) -> int:
-            if self._ours:
-                return int(self._reasoning_parser.count_reasoning_tokens(token_ids))
-            return int(super().count_reasoning_tokens(token_ids))
-
-        # The Responses API.
-
-        def process_chunk(self, token_ids: Sequence[int]) -> Any:
-            if not self._ours:
-                return super().process_chunk(token_ids)
-            turn = self._turn = self._turn or _Turn(self._reasoning_parser)
-            segments, counted = turn.chunk(token_ids)
-            return harmony.ChunkResult([harmony.Segment(*s) for s in segments], counted)
-
-        def flush(self) -> list[Any]:
-            if not self._ours:
-                return list(super().flush())
-            turn, self._turn = self._turn or _Turn(self._reasoning_parser), None
-            return [harmony.Segment(*s) for s in turn.end()]
-
-        # Chat.
-
-        def parse(
-            self,
-            model_output: str,
-            request: Any,
-            enable_auto_tools: bool = False,
-            model_output_token_ids: Sequence[int] = (),
-        ) -> tuple[str | None, str | None, Any]:
-            if not self._ours:
-                return super().parse(  # type: ignore[no-any-return]
-                    model_output, request, enable_auto_tools, model_output_token_ids=model_output_token_ids
-                )
-            ours = self._reasoning_parser
-            splitter = ours.begin(offers_tools(request), header=True)
-            pieces = Pieces(splitter)
-            ids = list(model_output_token_ids) or None
-            reason = ours.finish_reason(request, len(model_output_token_ids), ids[-1] if ids else None)
-            events = (*splitter.feed(model_output, ids).events, *splitter.finish(reason).events)
-            reasoning = "".join(e.text for e in events if e.kind is REASONING)
-            answered = any(e.kind is CONTENT or e.kind is TOOL for e in events)
-            vllm_compose.count(ours, splitter, request, reason, bool(reasoning), answered)
-            tools = self._tool_parser is not None and offers_tools(request)
-            shown = (CONTENT,) if tools else (CONTENT, TOOL)
-            content = "".join(e.text for e in events if e.kind in shown)
-            calls: list[Any] = []
-            if tools:
-                for piece in pieces.read(events):
-                    if piece.what == "call":
-                        calls.append(harmony.FunctionCall(name=_name(piece.recipient), arguments=""))
-                    elif piece.what is TOOL:
-                        calls[-1].arguments += piece.text
-            for call in calls:
-                call.arguments = _compact(call.arguments)
-            return reasoning or None, content or None, calls or None
-
-        def parse_delta(
-            self,
-            delta_text: str,
-            delta_token_ids: list[int],
-            request: Any,
-            prompt_token_ids: list[int] | None = None,
-            *,
-            finished: bool,
-        ) -> Any:
-            if not self._ours:
-                return super().parse_delta(delta_text, delta_token_ids, request, prompt_token_ids, finished=finished)
-            if self._turn is None:
-                if prompt_token_ids is not None:
-                    self._reasoning_parser.set_prompt_token_ids(prompt_token_ids)
-                self._turn, self._calls = _Turn(self._reasoning_parser, offers_tools(request)), 0
-            turn = self._turn
-            events = turn.feed(delta_text, delta_token_ids)
-            if finished:
-                events = (*events, *turn.finish(request))
-                self._turn = None
-            tools = self._tool_parser is not None and offers_tools(request)
-            return self._message(turn, events, shows_reasoning(request), tools)
-
-        def _message(self, turn: "_Turn", events: Iterable[Event], shows: bool, tools: bool) -> Any:
-            events = tuple(events)
-            found = DeltaMessage()
-            for kind, text, *_ in events:
-                if kind is REASONING and shows:
-                    found.reasoning = (found.reasoning or "") + text
-                elif kind is CONTENT or (kind is TOOL and not tools):
-                    found.content = (found.content or "") + text
-            for piece in turn.pieces.read(events) if tools else ():
-                if piece.what == "call":
-                    function = harmony.DeltaFunctionCall(name=_name(piece.recipient), arguments="")
-                    call = harmony.DeltaToolCall(
-                        id=harmony.make_tool_call_id(), type="function", function=function, index=self._calls
-                    )
-                    found.tool_calls = [*found.tool_calls, call]
-                    self._calls += 1
-                elif piece.what is TOOL and found.tool_calls:
-                    found.tool_calls[-1].function.arguments += piece.text
-                elif piece.what is TOOL:
-                    function = harmony.DeltaFunctionCall(arguments=piece.text)
-                    found.tool_calls = [harmony.DeltaToolCall(index=self._calls - 1, function=function)]
-            return found if found.reasoning or found.content or found.tool_calls else None
-
-    HarmonyParser.__qualname__ = HarmonyParser.__name__
-    return HarmonyParser
+    """Put `HarmonyParser` in the place of vLLM's; without the methods that are known, leave it alone."""
+    if harmony is not None and all(hasattr(_Harmony, name) for name in _METHODS) and not hasattr(_Harmony, MARK):
+        harmony.HarmonyParser = HarmonyParser
 
 
 _Segment = tuple[str | None, str | None, str, Any]
@@ -284,17 +310,17 @@ _Segment = tuple[str | None, str | None, str, Any]
 class _Turn:
     """One output being read: for chat by text and ids, for the Responses API by ids alone."""
 
-    def __init__(self, ours: GptOssParser, tools: bool | None = None) -> None:
-        self._ours = ours
-        self._splitter = ours.begin(tools, header=True)
-        self._text = TextOfIds(ours.vocabulary.decode)
+    def __init__(self, parser: GptOssParser, tools: bool | None = None) -> None:
+        self._parser = parser
+        self._splitter = parser.begin(tools, header=True)
+        self._text = TextOfIds(parser.vocabulary.decode)
         self._counter = ReasoningTokenCounter(
-            ours.family, ours.vocabulary.ids, self._splitter.start, ours.vocabulary.decode
+            parser.family, parser.vocabulary.ids, self._splitter.start, parser.vocabulary.decode
         )
         self._output = 0
         self._last: int | None = None
         self._kinds: set[str] = set()
-        self.pieces = Pieces(self._splitter)
+        self.pieces = Pieces(self._splitter.start)
         self._channel: tuple[str | None, str | None] = (None, None)
         self._body = ""
 
@@ -305,10 +331,10 @@ class _Turn:
         return self._seen(self._splitter.feed(text, ids).events)
 
     def finish(self, request: Any = None) -> tuple[Event, ...]:
-        reason = self._ours.finish_reason(request, self._output, self._last)
+        reason = self._parser.finish_reason(request, self._output, self._last)
         events = self._seen(self._splitter.finish(reason).events)
         thought, answered = REASONING in self._kinds, CONTENT in self._kinds or TOOL in self._kinds
-        vllm_compose.count(self._ours, self._splitter, request, reason, thought, answered)
+        vllm_compose.count(self._parser, self._splitter, request, reason, thought, answered)
         return events
 
     def _seen(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
@@ -323,10 +349,15 @@ class _Turn:
 
     def end(self) -> list[_Segment]:
         """Release what is held, and complete the last message."""
-        return [*self._segments(self.finish()), *self._complete()]
+        # The decoder may still hold the bytes of a character that was never finished.
+        rest = self._seen(self._splitter.feed(self._text.end()).events) if self._text.waits else ()
+        return [*self._segments((*rest, *self.finish())), *self._segments_of(self.pieces.end()), *self._complete()]
 
     def _segments(self, events: Iterable[Event]) -> Iterator[_Segment]:
-        for what, text, recipient in self.pieces.read(events):
+        return self._segments_of(self.pieces.read(events))
+
+    def _segments_of(self, pieces: Iterable[Piece]) -> Iterator[_Segment]:
+        for what, text, recipient in pieces:
             if what == "message":
                 yield from self._complete()
             elif what == "call":
@@ -349,8 +380,28 @@ class _Turn:
         self._channel, self._body = (None, None), ""
 
 
+def _content(events: Iterable[Event]) -> str:
+    return "".join(event.text for event in events if event.kind is CONTENT or event.kind is TOOL)
+
+
+def _calls(harmony: Any, pieces: Pieces, events: Iterable[Event]) -> tuple[str, list[Any]]:
+    """Read a whole output's calls; give the content beside them, joiners included."""
+    content, calls = "", []
+    for event in (*events, None):
+        if event is not None and event.synthetic and event.kind is CONTENT:
+            content += event.text
+        for piece in pieces.read([event]) if event is not None else pieces.end():
+            if piece.what == "call":
+                calls.append(harmony.FunctionCall(name=_name(piece.recipient), arguments=""))
+            elif piece.what is TOOL:
+                calls[-1].arguments += piece.text
+            elif piece.what is CONTENT:
+                content += piece.text
+    return content, calls
+
+
 def _name(recipient: str | None) -> str:
-    return (recipient or "").removeprefix("functions.")
+    return (recipient or "").removeprefix(_FUNCTIONS)
 
 
 def _compact(arguments: str) -> str:
