@@ -1,4 +1,4 @@
-"""The parser of gpt_oss where vLLM composes its HarmonyParser: chat, Responses segments, and the same through vLLM's own."""
+"""The parser of gpt_oss in the place of vLLM's HarmonyParser: chat, Responses segments, and vLLM's own beside it."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -200,3 +200,41 @@ def test_the_documentation_lists_every_variable_with_its_default() -> None:
     bounds = {limit_variable(bound.name): str(bound.default).removesuffix(".0") for bound in dataclasses.fields(Limits)}
     assert {name: rows.pop(name)[0] for name in bounds} == bounds
     assert rows == {variable.name: (variable.default, variable.meaning) for variable in VARIABLES}
+
+
+THINKING = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+    "{% if m.reasoning_content %}<muse>{{ m.reasoning_content }}</muse>{% endif %}"
+    "{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+@pytest.mark.parametrize("directory", [False, True])
+def test_a_family_is_read_from_a_chat_template_once_at_start(tmp_path: Path, *, directory: bool) -> None:
+    (tmp_path / "chat_template.jinja").write_text(THINKING)
+    place = tmp_path if directory else tmp_path / "chat_template.jinja"
+    translation = read(FAMILY=f"auto:{place}").translation
+    delta = translation.once("<muse>a</muse>b", "chat")
+    assert (delta.reasoning, delta.content) == ("a", "b")
+
+
+def test_a_template_without_reasoning_leaves_the_text_and_warns(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "t.jinja").write_text("{% for m in messages %}{{ m.content }}{% endfor %}")
+    translation = read(FAMILY=f"auto:{tmp_path / 't.jinja'}").translation
+    assert translation.once("<think>a</think>b", "chat").content == "<think>a</think>b"
+    assert "everything is content" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("auto", "auto reads the family from a chat template.*set THINK_EXTRACT_FAMILY=auto:chat_template.jinja"),
+        ("auto:", "auto reads the family from a chat template"),
+        ("auto:/no/such/file", "No such file"),
+    ],
+)
+def test_auto_without_a_template_stops_with_a_remedy(value: str, says: str) -> None:
+    with pytest.raises(SetupError, match=says):
+        read(FAMILY=value)

@@ -1,16 +1,23 @@
 """The settings of the middleware and the proxy, read from `THINK_EXTRACT_*` (names of seed 000)."""
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from vllm_reasoning_ext.core.families import FAMILIES, names
+from vllm_reasoning_ext.core.families import AUTO, FAMILIES, Family, names
 from vllm_reasoning_ext.core.grammar.tags import parse_tags
+from vllm_reasoning_ext.core.record import NO_REASONING
+from vllm_reasoning_ext.derive.choice import choose
 from vllm_reasoning_ext.errors import SetupError
 from vllm_reasoning_ext.serve.proxy.limits import Limits, limit_variable
 from vllm_reasoning_ext.wire.translation import CHOICES, INLINE, Translation
+
+AUTO_AT: Final = f"{AUTO[0]}:"
+_log = logging.getLogger(__name__)
 
 PREFIX: Final = "THINK_EXTRACT_"
 
@@ -134,7 +141,26 @@ def _one_of(allowed: Sequence[str]) -> Reader:
     return read
 
 
-def _family(name: str, text: str, found: str) -> str:
+def _auto(name: str, text: str, found: str) -> Family:
+    """Read `auto:PATH`: the family that a chat template shows; decided here, once, for no prompt passes by."""
+    place = Path(text.partition(":")[2])
+    if not text.startswith(AUTO_AT) or not place.name:
+        remedy = f"set {name}={AUTO_AT}chat_template.jinja (or a model's directory), or name a family"
+        raise SetupError(f"{name}={text!r}: auto reads the family from a chat template", found, remedy)
+    file = place / "chat_template.jinja" if place.is_dir() else place
+    try:
+        template = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SetupError(f"{name}={text!r}: {error}", found, "give a chat template's file") from error
+    choice = choose(template)
+    for warning in choice.warnings:
+        _log.warning("%s: %s", name, warning)
+    return choice.family or NO_REASONING
+
+
+def _family(name: str, text: str, found: str) -> str | Family:
+    if text.startswith(AUTO[0]):
+        return _auto(name, text, found)
     # Every alias will do; the remedy lists each family once.
     read = _one_of([INLINE, *FAMILIES])
     return text if text in names() else str(read(name, text, found))
@@ -209,7 +235,13 @@ VARIABLES: Final = (
         "65536",
         "UTF-8 bytes a waiting block may have; over it, it is passed on verbatim, with all that follows",
     ),
-    Variable(PREFIX + "FAMILY", "family", _family, "inline", "inline, or the grammar of one model family"),
+    Variable(
+        PREFIX + "FAMILY",
+        "family",
+        _family,
+        "inline",
+        "inline, a model family, or auto:FILE, what a chat template (or a model's directory) shows",
+    ),
     Variable(
         PREFIX + "IMPLICIT_OPEN",
         "implicit_open",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, get_args
 
 from vllm_reasoning_ext.core.events import MARKER, REASONING, Delta, Event
-from vllm_reasoning_ext.core.families import names
+from vllm_reasoning_ext.core.families import Family, names
 from vllm_reasoning_ext.core.grammar.inline import BUFFER_BYTES, DEFAULT_TAGS
 from vllm_reasoning_ext.core.grammar.tags import TagPair, parse_tags
 from vllm_reasoning_ext.core.splitter import Splitter
@@ -56,7 +56,7 @@ class Translation:
         where: where a tag counts: "prose", "anywhere" or "head".
         unclosed: "content" keeps a block back until its closer; "reasoning" streams it.
         max_buffer_bytes: most UTF-8 bytes of a block that is kept back.
-        family: "inline", or one of the seven grammars.
+        family: "inline", a family's name, or a record.
         implicit_open: the prompt's template has opened the block: the text starts inside it.
         reasoning_field: which field of a chat message gets the reasoning.
         messages_policy: what becomes of the reasoning in an Anthropic message.
@@ -73,7 +73,7 @@ class Translation:
     where: Where = "prose"
     unclosed: Unclosed = "content"
     max_buffer_bytes: int = BUFFER_BYTES
-    family: str = INLINE
+    family: str | Family = INLINE
     implicit_open: bool = False
     reasoning_field: ReasoningField = "reasoning_content"
     messages_policy: MessagesPolicy = "off"
@@ -86,7 +86,7 @@ class Translation:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name}={getattr(self, name)!r} is unknown: use one of {', '.join(allowed)}")
-        if self.family != INLINE and self.family not in names():
+        if not isinstance(self.family, Family) and self.family != INLINE and self.family not in names():
             raise ValueError(f"family={self.family!r} is unknown: use one of {', '.join((INLINE, *names()))}")
         if type(self.max_buffer_bytes) is not int or self.max_buffer_bytes < 1:
             raise ValueError(f"max_buffer_bytes={self.max_buffer_bytes!r} is no number of bytes: use 1 or more")
