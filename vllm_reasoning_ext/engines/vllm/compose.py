@@ -129,11 +129,16 @@ def _check_calls(family: str, fitting: tuple[str, ...], chosen: Any) -> None:
 
 
 def _runs(events: Iterable[Event]) -> Iterator[tuple[Kind, str]]:
-    """Join what stands together: answer text, and tool slices with nothing but markers between."""
-    kept = (event for event in events if event.kind is not MARKER)
-    for kind, run in groupby(kept, key=lambda event: event.kind):
+    """Join what stands together: answer text, and each tool slice by its edges."""
+    slices = 0
+    parts: list[tuple[Kind, int, str]] = []
+    for event in events:
+        if event.kind is not MARKER:
+            slices += event.kind is TOOL and event.begins
+            parts.append((event.kind, slices, event.text))
+    for (kind, _), run in groupby(parts, key=lambda part: part[:2]):
         if kind is not REASONING:
-            yield kind, "".join(event.text for event in run)
+            yield kind, "".join(text for *_, text in run)
 
 
 def _parse_delta(
@@ -306,8 +311,14 @@ class _Stream:
                 found = _joined(found, self._noted(self._call(delta.content, self._window.take(delta))))
             return found
         slices = ""
-        for kind, text, *_ in delta.events:
+        for event in delta.events:
+            kind, text = event.kind, event.text
             if kind is TOOL:
+                if event.begins and self._run:
+                    # The slice before has ended: what it held is told before the next one begins.
+                    if slices:
+                        found, slices = _joined(found, self._call(slices, [])), ""
+                    found = _joined(found, message("", self._unread()))
                 if not self._run:
                     self._before = self._announced
                 self._run.append(text)
