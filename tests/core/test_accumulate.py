@@ -116,7 +116,7 @@ def test_whole_chunks_bring_tool_calls_and_finish_reason(chunks: list[Any], cont
 
 
 def test_misuse_names_the_remedy() -> None:
-    with pytest.raises(ValueError, match="use one of promote, off"):
+    with pytest.raises(ValueError, match="use one of off, promote"):
         StreamTextAccumulator(floor="none")
     turn = StreamTextAccumulator()
     turn.finish()

@@ -55,5 +55,5 @@ def test_tags_may_be_given_in_either_form(tags: Any) -> None:
 
 
 def test_a_floor_is_checked_as_well() -> None:
-    with pytest.raises(ValueError, match="floor='on' is unknown: use one of promote, off"):
+    with pytest.raises(ValueError, match="floor='on' is unknown: use one of off, promote"):
         StreamTextAccumulator(floor="on")  # type: ignore[arg-type]

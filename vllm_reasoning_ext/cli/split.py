@@ -18,6 +18,8 @@ from vllm_reasoning_ext.conformance.runner import Fed
 from vllm_reasoning_ext.conformance.tokenizers import load_tokenizer
 from vllm_reasoning_ext.core.events import Event
 from vllm_reasoning_ext.core.families import Family
+from vllm_reasoning_ext.core.floor import FloorPolicy
+from vllm_reasoning_ext.core.grammar.inline import Unclosed, Where
 from vllm_reasoning_ext.core.grammar.tags import parse_tags
 from vllm_reasoning_ext.core.reading.ids import marker_ids
 from vllm_reasoning_ext.core.splitter import Splitter
@@ -36,9 +38,6 @@ splitter added underlined; ▏ stands between two deltas. Without --prompt the f
 default decides the start: pass the rendered prompt if the server renders one.
 """
 
-Floor = Literal["off", "promote"]
-Where = Literal["prose", "anywhere", "head"]
-Unclosed = Literal["reasoning", "content"]
 FinishReason = Literal["stop", "length", "tool_calls", "function_call", "content_filter", "abort", "error"]
 """What vLLM, SGLang and OpenAI-style endpoints give; "length" is the one that changes anything (the floor)."""
 
@@ -88,7 +87,7 @@ def command(
     automatic = auto.asked(family)
     name: str | Family = family if automatic else check_family(family, inline=True)
     values = {
-        "floor": one_of("--floor", floor, get_args(Floor)),
+        "floor": one_of("--floor", floor, get_args(FloorPolicy)),
         "where": one_of("--where", where, get_args(Where)),
         "unclosed": one_of("--unclosed", unclosed, get_args(Unclosed)),
     }

@@ -1,8 +1,12 @@
 """The floor: a reply that has only reasoning is not left empty (SPEC section 6)."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from vllm_reasoning_ext.core.events import CONTENT, REASONING, TOOL, Event
+
+FloorPolicy = Literal["off", "promote"]
+"""Whether the floor is there."""
 
 
 class Floor:

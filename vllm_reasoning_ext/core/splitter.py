@@ -1,15 +1,15 @@
 """The splitter: text and token ids in, reasoning and answer out; the one path that every surface uses."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, get_args
 
 from vllm_reasoning_ext.core.events import Delta
 from vllm_reasoning_ext.core.families import resolve_family
 from vllm_reasoning_ext.core.family_reader import FamilyReader
-from vllm_reasoning_ext.core.floor import Floor
+from vllm_reasoning_ext.core.floor import Floor, FloorPolicy
 from vllm_reasoning_ext.core.grammar.choose import make_grammar
 from vllm_reasoning_ext.core.grammar.contract import Observer, OutputReader
-from vllm_reasoning_ext.core.grammar.inline import BUFFER_BYTES, Inline
+from vllm_reasoning_ext.core.grammar.inline import BUFFER_BYTES, Inline, Unclosed, Where
 from vllm_reasoning_ext.core.grammar.roles import closing, only_real
 from vllm_reasoning_ext.core.grammar.sink import Sink
 from vllm_reasoning_ext.core.reading.ids import make_track
@@ -64,17 +64,17 @@ class Splitter:
         marker_ids: Mapping[str, int] | None = None,
         stream_reasoning: bool = True,
         turn_openers: str | Sequence[str] | None = None,
-        floor: Literal["off", "promote"] = "off",
+        floor: FloorPolicy = "off",
         joiner: str = "\n",
         chat_template: str | None = None,
         tags: str | Sequence[tuple[str, str]] | None = None,
-        where: Literal["prose", "anywhere", "head"] = "prose",
-        unclosed: Literal["reasoning", "content"] = "reasoning",
+        where: Where = "prose",
+        unclosed: Unclosed = "reasoning",
         max_buffer_bytes: int = BUFFER_BYTES,
         start: StartState | None = None,
     ) -> None:
-        if floor not in ("off", "promote"):
-            raise ValueError(f"floor must be 'off' or 'promote', not {floor!r}.")
+        if floor not in get_args(FloorPolicy):
+            raise ValueError(f"floor must be {' or '.join(map(repr, get_args(FloorPolicy)))}, not {floor!r}.")
         self._closed = False
         self._floor = Floor() if floor == "promote" else None
         self.floored = False

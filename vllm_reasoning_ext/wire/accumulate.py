@@ -5,12 +5,12 @@ as an inline tag in the text. `extract_openai_delta` sorts the first two, `Strea
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, NamedTuple, TypedDict, get_args
+from typing import Any, Final, NamedTuple, TypedDict, get_args
 
 from vllm_reasoning_ext.core.events import Delta
+from vllm_reasoning_ext.core.floor import FloorPolicy
 from vllm_reasoning_ext.core.grammar.inline import Inline
 
-FloorPolicy = Literal["promote", "off"]
 _REASONING_FIELDS: Final = ("reasoning", "reasoning_content")
 _PART_TEXTS: Final = ("text", "thinking", "reasoning", "content")
 

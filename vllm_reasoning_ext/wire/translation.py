@@ -6,14 +6,12 @@ from typing import Final, Literal, NamedTuple, get_args
 
 from vllm_reasoning_ext.core.events import MARKER, REASONING, Delta, Event
 from vllm_reasoning_ext.core.families import Family, names
-from vllm_reasoning_ext.core.grammar.inline import BUFFER_BYTES, DEFAULT_TAGS
+from vllm_reasoning_ext.core.grammar.inline import BUFFER_BYTES, DEFAULT_TAGS, Unclosed, Where
 from vllm_reasoning_ext.core.grammar.tags import TagPair, parse_tags
 from vllm_reasoning_ext.core.splitter import Splitter
 
 INLINE: Final = "inline"
 
-Where = Literal["prose", "anywhere", "head"]
-Unclosed = Literal["reasoning", "content"]
 ReasoningField = Literal["reasoning_content", "reasoning", "both"]
 MessagesPolicy = Literal["off", "drop", "unsigned", "redacted"]
 Signature = Literal["omit", "empty"]

@@ -9,7 +9,7 @@ was one. Nothing that has been looked at is looked at again, but for the tail (s
 import re
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
-from typing import Final
+from typing import Final, Literal, get_args
 
 from vllm_reasoning_ext.core.events import CONTENT, MARKER, Delta
 from vllm_reasoning_ext.core.grammar.blanks import BlankRun
@@ -17,10 +17,12 @@ from vllm_reasoning_ext.core.grammar.contract import Observer
 from vllm_reasoning_ext.core.grammar.sink import Sink
 from vllm_reasoning_ext.core.grammar.tags import DEFAULT_TAGS, needles, parse_tags
 
-__all__ = ["BUFFER_BYTES", "DEFAULT_TAGS", "UNCLOSED", "WHERE", "Inline", "parse_tags"]
+__all__ = ["BUFFER_BYTES", "DEFAULT_TAGS", "UNCLOSED", "WHERE", "Inline", "Unclosed", "Where", "parse_tags"]
 
-WHERE: Final = ("prose", "anywhere", "head")
-UNCLOSED: Final = ("reasoning", "content")
+Where = Literal["prose", "anywhere", "head"]
+Unclosed = Literal["reasoning", "content"]
+WHERE: Final[tuple[Where, ...]] = get_args(Where)
+UNCLOSED: Final[tuple[Unclosed, ...]] = get_args(Unclosed)
 BUFFER_BYTES: Final = 65536
 """Default cap of a block that is kept back, in UTF-8 bytes between opener and closer."""
 
